@@ -1,0 +1,3 @@
+"""headgate: an elasticity control plane for Spark Structured Streaming."""
+
+__version__ = "0.1.0"

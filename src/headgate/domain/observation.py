@@ -1,0 +1,86 @@
+"""What was measured. A quantity that was not measured is ``None``, never NaN or zero."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One finished micro-batch: ``rows`` taken in by ``processors`` tasks in ``duration_s``."""
+
+    rows: float
+    processors: int
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorObservation:
+    """One operator over the last measuring interval.
+
+    ``service_per_s`` is the true rate of one processor: rows done per second of useful time. ``backpressure`` is the
+    share of time, 0 to 1, that this operator held its upstream back. ``saturated_per_s`` is the operator's whole
+    throughput, given only if it was the limit (never idle): a sample of the maximum sustainable throughput.
+    """
+
+    arrivals_per_s: float | None = None
+    service_per_s: float | None = None
+    arrival_scv: float | None = None
+    service_scv: float | None = None
+    utilisation: float | None = None
+    queue_rows: float | None = None
+    backpressure: float | None = None
+    sojourn_s: float | None = None
+    saturated_per_s: float | None = None
+    instance_queues: tuple[float, ...] = ()
+    batches: tuple[Batch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeObservation:
+    """Load of one node as shares of what it has, and the processors of each operator it runs."""
+
+    name: str
+    cpu: float
+    memory: float = 0.0
+    io: float = 0.0
+    hosts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def load(self) -> float:
+        """Es-Stream Eq 6: the largest of the three dimensions."""
+        return max(self.cpu, self.memory, self.io)
+
+
+@dataclass(frozen=True, slots=True)
+class Sojourn:
+    """Time from source to sink."""
+
+    mean_s: float
+    p50_s: float | None = None
+    p95_s: float | None = None
+    p99_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """The whole pipeline at one moment; ``running`` is the allocation that really runs."""
+
+    at_s: float
+    arrivals_per_s: float | None
+    running: Mapping[str, int]
+    operators: Mapping[str, OperatorObservation] = field(default_factory=dict)
+    sojourn: Sojourn | None = None
+    throughput_per_s: float | None = None
+    backlog_rows: float | None = None
+    nodes: tuple[NodeObservation, ...] = ()
+    pending_tasks: int | None = None
+    running_tasks: int | None = None
+    rescaling: bool = False
+
+    def of(self, name: str) -> OperatorObservation:
+        return self.operators.get(name, _UNSEEN)
+
+
+_UNSEEN = OperatorObservation()

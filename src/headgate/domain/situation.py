@@ -1,0 +1,34 @@
+"""All that a policy may look at when it proposes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headgate.domain.forecast import Forecast
+from headgate.domain.goal import Goal, Limits
+from headgate.domain.observation import Observation
+from headgate.domain.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """One moment of a pipeline, ready to be planned for.
+
+    ``topology`` carries the service rates, variabilities and batch costs as learned so far. ``arrivals_per_s`` is the
+    load to plan for: outside rows per second, and per operator (measured where measured, else by the traffic
+    equations). ``observation`` is smoothed.
+    """
+
+    now_s: float
+    topology: Topology
+    observation: Observation
+    arrivals_per_s: float
+    operator_arrivals_per_s: Mapping[str, float]
+    goal: Goal = field(default_factory=Goal)
+    limits: Limits = field(default_factory=Limits)
+    forecast: Forecast | None = None
+
+    @property
+    def running(self) -> Mapping[str, int]:
+        return self.observation.running
