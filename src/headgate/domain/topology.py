@@ -105,6 +105,14 @@ class Edge:
         require(not direct, f"edge {self.origin!r} -> {self.target!r} passes no operator: remove it")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Graph:
+    """Names and inner edges alone; compared by identity, so that what is worked out for it can be kept."""
+
+    names: tuple[str, ...]
+    edges: tuple[Edge, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Topology:
     """A validated pipeline graph. Splits, joins and loops are all just edges.
@@ -181,6 +189,10 @@ class Topology:
         return tuple(e for e in self.edges if not is_source(e.origin) and not is_sink(e.target))
 
     @cached_property
+    def graph(self) -> Graph:
+        return Graph(self.names, self.inner_edges)
+
+    @cached_property
     def order(self) -> tuple[str, ...]:
         """Operators upstream first; within a loop, in the order they are first reached."""
         return tuple(_upstream_first(self))
@@ -189,6 +201,12 @@ class Topology:
     def has_loop(self) -> bool:
         rank = {name: i for i, name in enumerate(self.order)}
         return any(rank[e.origin] >= rank[e.target] for e in self.inner_edges)
+
+    def with_operators(self, operators: tuple[Operator, ...]) -> Topology:
+        """The same graph with other figures for the same operators, in the same order; what was worked out is kept."""
+        twin = object.__new__(Topology)
+        twin.__dict__.update(self.__dict__, graph=self.graph, operators=operators)
+        return twin
 
     def operator(self, name: str) -> Operator:
         return self.operators[self.index[name]]

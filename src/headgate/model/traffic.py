@@ -9,18 +9,63 @@ more has no steady state: rows multiply for ever. (DRS measures the rates; plann
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, eye_array
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import splu
+from scipy.sparse.linalg import SuperLU, splu
 
-from headgate.domain import Topology, is_source
+from headgate.domain import Graph, Topology, is_source
 from headgate.errors import BadInput
 
 Floats = NDArray[np.float64]
+_DENSE = 256
 _DENSE_LOOP = 400
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flow:
+    """The routing of one graph, with (I - P)^-1 at hand: dense while small, factorised both ways when large."""
+
+    routing: csr_array[np.float64]
+    inverse: Floats | tuple[SuperLU, SuperLU]
+
+    def downstream(self, external: Floats) -> Floats:
+        """Arrivals: (I - P^T)^-1 external."""
+        if isinstance(self.inverse, tuple):
+            return np.maximum(self.inverse[1].solve(external), 0.0)
+        arrivals: Floats = np.maximum(external @ self.inverse, 0.0)
+        return arrivals
+
+    def onward(self, own: Floats) -> Floats:
+        """What a row still gathers from each operator on, if it gathers ``own`` at each: (I - P)^-1 own."""
+        if isinstance(self.inverse, tuple):
+            return self.inverse[0].solve(own)
+        gathered: Floats = self.inverse @ own
+        return gathered
+
+    def expected(self, values: Floats) -> Floats:
+        """P values: the sum over the edges out of each operator, weighted by selectivity."""
+        return np.asarray(self.routing @ values, dtype=np.float64)
+
+
+@lru_cache(maxsize=64)
+def _flow(graph: Graph) -> Flow:
+    routing = _routing(graph)
+    _refuse_loops_that_grow(graph.names, routing)
+    rest = csc_array(eye_array(len(graph.names)) - routing)
+    if len(graph.names) > _DENSE:
+        return Flow(routing, (splu(rest), splu(csc_array(rest.T))))
+    inverse: Floats = np.linalg.inv(rest.toarray()).astype(np.float64)
+    return Flow(routing, inverse)
+
+
+def flow_of(topology: Topology) -> Flow:
+    """The topology's routing, worked out once per graph. Raises where a loop's gain is 1 or more."""
+    return _flow(topology.graph)
 
 
 def visits(topology: Topology) -> Floats:
@@ -38,14 +83,9 @@ def solve(topology: Topology, source_rates: Mapping[str, float]) -> Floats:
     """Arrival rate at each operator when every source sends at its own rate."""
     external = np.zeros(len(topology.operators))
     for edge in topology.edges:
-        if is_source(edge.origin) and edge.target in topology.index:
+        if is_source(edge.origin):
             external[topology.index[edge.target]] += source_rates.get(edge.origin, 0.0) * edge.selectivity
-    if not topology.has_loop:
-        return _pass_downstream(topology, external)
-    routing = routing_matrix(topology)
-    refuse_loops_that_grow(topology, routing)
-    system = csc_array(eye_array(len(external)) - routing.T)
-    return np.maximum(splu(system).solve(external), 0.0)
+    return flow_of(topology).downstream(external)
 
 
 def outside_rate(topology: Topology, rate_per_s: float) -> float:
@@ -53,56 +93,42 @@ def outside_rate(topology: Topology, rate_per_s: float) -> float:
     return rate_per_s * sum(topology.share_of(source) for source in topology.sources)
 
 
-def routing_matrix(topology: Topology) -> csr_array[np.float64]:
-    """P, sparse."""
-    n, index = len(topology.operators), topology.index
-    edges = topology.inner_edges
-    rows = np.array([index[e.origin] for e in edges], dtype=np.int64)
-    columns = np.array([index[e.target] for e in edges], dtype=np.int64)
-    values = np.array([e.selectivity for e in edges], dtype=np.float64)
-    return csr_array((values, (rows, columns)), shape=(n, n))
+def _routing(graph: Graph) -> csr_array[np.float64]:
+    index = {name: i for i, name in enumerate(graph.names)}
+    rows = np.array([index[e.origin] for e in graph.edges], dtype=np.int64)
+    columns = np.array([index[e.target] for e in graph.edges], dtype=np.int64)
+    values = np.array([e.selectivity for e in graph.edges], dtype=np.float64)
+    return csr_array((values, (rows, columns)), shape=(len(index), len(index)))
 
 
-def refuse_loops_that_grow(topology: Topology, routing: csr_array[np.float64]) -> None:
+def _refuse_loops_that_grow(names: tuple[str, ...], routing: csr_array[np.float64]) -> None:
     """Raise where a strongly connected part has a spectral radius of 1 or more; the error names the loop."""
-    _, labels = connected_components(routing, directed=True, connection="strong")
-    members: dict[int, list[int]] = {}
+    parts, labels = connected_components(routing, directed=True, connection="strong")
+    members: list[list[int]] = [[] for _ in range(parts)]
     for i, label in enumerate(labels):
-        members.setdefault(int(label), []).append(i)
-    for part in members.values():
-        gain = _spectral_radius(routing[part][:, part])
+        members[label].append(i)
+    alone = routing.diagonal()
+    for part in members:
+        gain = float(alone[part[0]]) if len(part) == 1 else _spectral_radius(routing[part][:, part])
         if gain >= 1 - 1e-12:
-            names = [topology.names[i] for i in part]
+            loop = ", ".join(repr(names[i]) for i in part[:6])
             raise BadInput(
-                f"loop through {', '.join(map(repr, names[:6]))} has gain {gain:.3g}: rows multiply for ever; "
+                f"loop through {loop} has gain {gain:.3g}: rows multiply for ever; "
                 "lower the selectivity of one of its edges until the gain is below 1"
             )
 
 
 def _spectral_radius(part: csr_array[np.float64]) -> float:
     size = part.shape[0]
-    if size == 1:
-        return float(part.toarray()[0, 0])
     if size <= _DENSE_LOOP:
         return float(np.abs(np.linalg.eigvals(part.toarray())).max())
     # A shift makes the power iteration converge on periodic loops too; the Collatz-Wielandt ratio bounds the radius.
     vector = np.ones(size)
+    high = np.inf
     for _ in range(2000):
-        image = part @ vector + vector
+        image = np.asarray(part @ vector) + vector
         low, high = float((image / vector).min()), float((image / vector).max())
         vector = image / image.max()
         if high - low < 1e-9:
             break
     return high - 1
-
-
-def _pass_downstream(topology: Topology, external: Floats) -> Floats:
-    arrivals = external
-    outgoing: dict[str, list[tuple[int, float]]] = {}
-    for edge in topology.inner_edges:
-        outgoing.setdefault(edge.origin, []).append((topology.index[edge.target], edge.selectivity))
-    for name in topology.order:
-        here = arrivals[topology.index[name]]
-        for target, selectivity in outgoing.get(name, ()):
-            arrivals[target] += here * selectivity
-    return arrivals
