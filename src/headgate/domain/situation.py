@@ -17,7 +17,8 @@ class Situation:
 
     ``topology`` carries the service rates, variabilities and batch costs as learned so far. ``arrivals_per_s`` is the
     load to plan for: outside rows per second, and per operator (measured where measured, else by the traffic
-    equations). ``observation`` is smoothed.
+    equations). ``observation`` is smoothed. ``service_rsd`` is the relative standard error of each learned
+    service rate.
     """
 
     now_s: float
@@ -28,6 +29,7 @@ class Situation:
     goal: Goal = field(default_factory=Goal)
     limits: Limits = field(default_factory=Limits)
     forecast: Forecast | None = None
+    service_rsd: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def running(self) -> Mapping[str, int]:

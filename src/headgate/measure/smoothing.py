@@ -2,19 +2,25 @@
 
     D(n) = alpha D(n-1) + (1 - alpha) d(n),  alpha in [0, 1)          or          mean of the last w values
 
-A missing value leaves the smoothed one as it was.
+A missing value leaves the smoothed one as it was. Many quantities are smoothed at once, as arrays.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
 
 from headgate.errors import BadInput
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Smoothing:
-    """How to smooth: ``alpha`` (weight of the past) or, if set, a mean over ``window`` values.
+    """How to smooth: ``alpha`` (weight of the past) or, if set, a mean over the last ``window`` values.
 
     | alpha | values until 90% of a jump is seen |
     |-------|-------------------------------------|
@@ -33,25 +39,39 @@ class Smoothing:
             raise BadInput(f"window is {self.window}: smoothing needs at least 1 value")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Smoothed:
-    """One smoothed quantity: its value, and the values that a window still needs."""
+    """Smoothed quantities. Inside the arrays NaN stands for "not measured yet"; it never leaves: see ``values``."""
 
-    value: float | None = None
-    recent: tuple[float, ...] = ()
+    current: Floats = field(default_factory=lambda: np.empty(0))
+    recent: tuple[Floats, ...] = ()
 
-    def after(self, measured: float | None, smoothing: Smoothing) -> Smoothed:
-        """With one more measurement.
+    def after(self, measured: Sequence[float | None], smoothing: Smoothing) -> Smoothed:
+        """With one more measurement of every quantity.
 
-        >>> s = Smoothed().after(10.0, Smoothing(alpha=0.5)).after(20.0, Smoothing(alpha=0.5))
-        >>> s.value, s.after(None, Smoothing()).value
-        (15.0, 15.0)
+        >>> half = Smoothing(alpha=0.5)
+        >>> Smoothed().after([10.0, None], half).after([20.0, 3.0], half).after([None, None], half).values
+        [15.0, 3.0]
         """
-        if measured is None:
-            return self
+        fresh = np.array([np.nan if value is None else value for value in measured], dtype=np.float64)
         if smoothing.window is not None:
-            recent = (*self.recent, measured)[-smoothing.window :]
-            return Smoothed(sum(recent) / len(recent), recent)
-        if self.value is None:
-            return Smoothed(measured)
-        return Smoothed(smoothing.alpha * self.value + (1 - smoothing.alpha) * measured)
+            recent = (*self.recent, fresh)[-smoothing.window :]
+            return Smoothed(_mean_of_known(np.stack(recent), len(fresh), self.current), recent)
+        if not len(self.current):
+            return Smoothed(fresh)
+        blended = smoothing.alpha * self.current + (1 - smoothing.alpha) * fresh
+        kept = np.where(np.isnan(fresh), self.current, blended)
+        return Smoothed(np.where(np.isnan(self.current), fresh, kept))
+
+    @property
+    def values(self) -> list[float | None]:
+        """Plain numbers, ``None`` where nothing was ever measured."""
+        return [None if value != value else value for value in self.current.tolist()]
+
+
+def _mean_of_known(recent: Floats, width: int, before: Floats) -> Floats:
+    known = ~np.isnan(recent)
+    count = known.sum(axis=0)
+    past = before if len(before) == width else np.full(width, np.nan)
+    mean: Floats = np.where(known, recent, 0.0).sum(axis=0) / np.maximum(count, 1)
+    return np.where(count > 0, mean, past)

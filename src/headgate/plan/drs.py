@@ -23,7 +23,7 @@ from headgate.domain import Limits, Proposal, Situation
 from headgate.errors import Infeasible
 from headgate.model.stations import Counts, Stations
 from headgate.plan.demand import stations_of
-from headgate.plan.greedy import greedy_path, smallest
+from headgate.plan.greedy import ample, greedy_path, smallest
 
 _RELAXED_SHARE = 0.45
 _DEFAULT_STRETCH = 1.5
@@ -159,7 +159,7 @@ class Drs:
 
 def min_within_knee(stations: Stations, limits: Limits) -> Counts:
     """The fewest processors within 1.5 times of the least E[T] that any number gives."""
-    most = limits.budget or _ample(stations, limits)
+    most = limits.budget or ample(stations, limits)
     path = greedy_path(stations, limits, most)
     best = stations.total_mean_s(path.after(len(path.steps)))
     near = greedy_path(stations, limits, most, until_mean_s=_DEFAULT_STRETCH * best)
@@ -168,7 +168,7 @@ def min_within_knee(stations: Stations, limits: Limits) -> Counts:
 
 def best_effort(stations: Stations, limits: Limits) -> Counts:
     """What to run when the goal cannot be met: the least E[T] within the limits, every operator at least its least."""
-    most = limits.budget or _ample(stations, limits)
+    most = limits.budget or ample(stations, limits)
     try:
         return assign_processors(stations, most, limits)
     except Infeasible:
@@ -199,8 +199,3 @@ def total_running(situation: Situation) -> int | None:
     """Processors that run now, or ``None`` while some operator does not."""
     names = situation.topology.names
     return sum(situation.running[n] for n in names) if all(n in situation.running for n in names) else None
-
-
-def _ample(stations: Stations, limits: Limits) -> int:
-    """A budget beyond which no processor could matter: four times the offered load and 64 more per operator."""
-    return int(min(4 * stations.offered.sum() + 64 * len(stations.names), float(limits.most * len(stations.names))))

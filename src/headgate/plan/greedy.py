@@ -65,6 +65,11 @@ def greedy_path(stations: Stations, limits: Limits, budget: int, until_mean_s: f
     return GreedyPath(start, _grow(stations.laws, start, _most(stations, limits), steps, target))
 
 
+def ample(stations: Stations, limits: Limits) -> int:
+    """A total beyond which no processor could matter: four times the offered load and 64 more per operator."""
+    return int(min(4 * stations.offered.sum() + 64 * len(stations.names), float(limits.most * len(stations.names))))
+
+
 def _most(stations: Stations, limits: Limits) -> Counts:
     return np.array([limits.most_for(name) for name in stations.names], dtype=np.int64)
 

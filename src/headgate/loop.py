@@ -1,0 +1,226 @@
+"""One tick of the loop: measure -> model, forecast -> plan -> place -> act.
+
+Pure: what it knows comes in (state, observation, now), what it decided goes out (state, decision). The simulator and
+Spark drive the same function; only the shell around it differs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from headgate.act.governor import govern
+from headgate.act.rules import Ledger, Request, Rules
+from headgate.domain import (
+    Decision,
+    Forecast,
+    Goal,
+    Limits,
+    Observation,
+    Placement,
+    Proposal,
+    Refusal,
+    Situation,
+    Topology,
+)
+from headgate.errors import Infeasible
+from headgate.forecast.forecaster import Forecaster
+from headgate.measure.gauges import Gauges
+from headgate.measure.smoothing import Smoothing
+from headgate.model.learned import Learned
+from headgate.model.stations import Counts, Floats
+from headgate.model.traffic import visits
+from headgate.place.extra_slots import place_with_extra_slots
+from headgate.place.placer import Placer
+from headgate.plan.demand import stations_of
+from headgate.plan.policy import Policy
+from headgate.plan.whole_slots import bundles_of
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything a user chooses, as plain data."""
+
+    topology: Topology
+    policy: Policy[Any]
+    goal: Goal = field(default_factory=Goal)
+    limits: Limits = field(default_factory=Limits)
+    rules: Rules = field(default_factory=Rules)
+    smoothing: Smoothing = field(default_factory=Smoothing)
+    forecaster: Forecaster[Any] | None = None
+    forecast_steps: int = 12
+    placer: Placer | None = None
+    vm_sizes: tuple[int, ...] = (1, 2, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Rates seen since the forecaster last learned one: it learns their mean once a step."""
+
+    since_s: float
+    total: float = 0.0
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LoopState:
+    """All the loop remembers between ticks; nothing else does."""
+
+    settings: Settings
+    gauges: Gauges
+    learned: Learned
+    visits: Floats
+    plan_memory: Any
+    forecast_memory: Any = None
+    bucket: Bucket | None = None
+    ledger: Ledger = field(default_factory=Ledger)
+    placement: Placement | None = None
+
+
+def start(settings: Settings) -> LoopState:
+    """The state before the first tick."""
+    return LoopState(
+        settings=settings,
+        gauges=Gauges(settings.topology.names, settings.smoothing),
+        learned=Learned.start(settings.topology),
+        visits=visits(settings.topology),
+        plan_memory=settings.policy.start(),
+        forecast_memory=settings.forecaster.start() if settings.forecaster else None,
+    )
+
+
+def tick(state: LoopState, observation: Observation, now_s: float) -> tuple[LoopState, Decision]:
+    """One step of the loop.
+
+    >>> from headgate.domain import Edge, Operator
+    >>> from headgate.plan.drs import Drs
+    >>> one = Topology("t", (Operator("a", 10.0),), (Edge("source", "a"),))
+    >>> state = start(Settings(one, Drs(), Goal(mean_s=0.2), rules=Rules.none()))
+    >>> state, decision = tick(state, Observation(0.0, 25.0, {"a": 1}), now_s=0.0)
+    >>> dict(decision.running), decision.rescales[0].reason
+    ({'a': 4}, '1 -> 4 at 250% busy')
+    """
+    gauges, seen = state.gauges.read(observation)
+    state = replace(state, gauges=gauges, learned=state.learned.after(observation, seen))
+    if seen.arrivals_per_s is None or not all(name in seen.running for name in state.settings.topology.names):
+        why = "no arrival rate was measured" if seen.arrivals_per_s is None else "some operators do not run yet"
+        return state, Decision(now_s, seen.running, refusals=(Refusal("metrics", f"{why}: what runs stays"),))
+    state, forecast = _forecast(state, observation, now_s)
+    situation = _situation(state, seen, seen.arrivals_per_s, forecast, now_s)
+    memory, proposal = state.settings.policy.propose(state.plan_memory, situation)
+    return _act(replace(state, plan_memory=memory), situation, proposal)
+
+
+def _forecast(state: LoopState, observation: Observation, now_s: float) -> tuple[LoopState, Forecast | None]:
+    """Feed the forecaster the mean rate of each of its steps (raw, not smoothed) and ask it."""
+    forecaster, rate = state.settings.forecaster, observation.arrivals_per_s
+    if forecaster is None or rate is None:
+        return state, None
+    bucket = state.bucket or Bucket(now_s)
+    bucket = replace(bucket, total=bucket.total + rate, count=bucket.count + 1)
+    memory = state.forecast_memory
+    # half a tick of tolerance: a tick that comes a moment early still closes its step
+    if now_s - bucket.since_s >= forecaster.step_s * 0.999 or state.bucket is None:
+        memory = forecaster.learn(memory, bucket.total / bucket.count)
+        bucket = Bucket(now_s)
+    state = replace(state, forecast_memory=memory, bucket=bucket)
+    return state, forecaster.forecast(memory, state.settings.forecast_steps)
+
+
+def _situation(
+    state: LoopState, seen: Observation, rate_per_s: float, forecast: Forecast | None, now_s: float
+) -> Situation:
+    settings = state.settings
+    expected = (state.visits * rate_per_s).tolist()
+    arrivals = {}
+    for i, name in enumerate(settings.topology.names):
+        measured = seen.operators[name].arrivals_per_s
+        arrivals[name] = expected[i] if measured is None else measured
+    return Situation(
+        now_s,
+        state.learned.topology,
+        seen,
+        rate_per_s,
+        arrivals,
+        settings.goal,
+        settings.limits,
+        forecast,
+        state.learned.service_rsd,
+    )
+
+
+def _act(state: LoopState, situation: Situation, proposal: Proposal) -> tuple[LoopState, Decision]:
+    settings = state.settings
+    request = _request(situation, proposal.processors)
+    ledger, verdict = govern(state.ledger, request, settings.rules, settings.limits)
+    reasons, placement = proposal.reasons, state.placement
+    if verdict.rescales and settings.placer is not None:
+        placement, note = _placed(settings, settings.placer, verdict.running, proposal)
+        reasons = (*reasons, *note)
+    decision = Decision(
+        at_s=situation.now_s,
+        running=verdict.running,
+        rescales=verdict.rescales,
+        refusals=verdict.refusals,
+        reasons=reasons,
+        proposal=proposal,
+        placement=placement,
+        shares=proposal.shares,
+        pace_s=proposal.pace_s,
+    )
+    return replace(state, ledger=ledger, placement=placement), decision
+
+
+def _request(situation: Situation, want: Mapping[str, int]) -> Request:
+    have, names = situation.running, situation.topology.names
+    stations = stations_of(situation)
+    k_have = np.array([have[name] for name in names], dtype=np.int64)
+    k_want = np.array([max(want.get(name, have[name]), 1) for name in names], dtype=np.int64)
+    moves = bool((k_have != k_want).any())
+    return Request(
+        now_s=situation.now_s,
+        observed_at_s=situation.observation.at_s,
+        arrivals_per_s=situation.arrivals_per_s,
+        rescaling=situation.observation.rescaling,
+        have={name: have[name] for name in names},
+        want=want,
+        utilisation=dict(zip(names, (stations.offered / k_have).tolist(), strict=True)),
+        late=lateness(situation),
+        sojourn_have_s=stations.total_mean_s(k_have) if moves else math.inf,
+        sojourn_want_s=stations.total_mean_s(k_want) if moves else math.inf,
+        capacity_want_per_s=_carried(situation, stations.offered, k_want),
+    )
+
+
+def _carried(situation: Situation, offered: Floats, k: Counts) -> float:
+    """The pipeline rate that k carries: the present one over the busiest operator's utilisation."""
+    busiest = float((offered / k).max())
+    return situation.arrivals_per_s / busiest if busiest > 0 else math.inf
+
+
+def lateness(situation: Situation) -> float | None:
+    """The worst of the measured latencies over their bounds; above 1 the promise is broken."""
+    sojourn = situation.observation.sojourn
+    if sojourn is None:
+        return None
+    measured = {"mean": sojourn.mean_s, "p50": sojourn.p50_s, "p95": sojourn.p95_s, "p99": sojourn.p99_s}
+    ratios = [
+        value / bound for what, bound in situation.goal.latency_bounds.items() if (value := measured[what]) is not None
+    ]
+    return max(ratios, default=None)
+
+
+def _placed(
+    settings: Settings, placer: Placer, running: Mapping[str, int], proposal: Proposal
+) -> tuple[Placement | None, tuple[str, ...]]:
+    bundles = bundles_of(settings.topology, running, proposal)
+    slots = math.ceil(max(sum(b.cpu for b in bundles), sum(b.memory for b in bundles)) - 1e-9)
+    try:
+        placement = place_with_extra_slots(placer, settings.topology, bundles, max(slots, 1), settings.vm_sizes)
+    except Infeasible as problem:
+        return None, (f"not placed: {problem}",)
+    return placement, placement.reasons

@@ -1,0 +1,111 @@
+"""What the running pipeline has taught: each operator's service rate, variability and batch costs, and how surely.
+
+An operator in micro-batches is learned from its batches (``batch_fit``). One with a queue is learned from its measured
+service rate; the standard error comes from how much the measurements scatter, with the past forgotten slowly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headgate.domain import BatchCosts, Observation, Operator, OperatorObservation, Topology
+from headgate.model.batch_fit import BatchFits, BatchLaw
+
+Floats = NDArray[np.float64]
+
+_FORGET = 0.95
+# A figure that moved by less than this is left as it was: it saves rebuilding values that plan the same.
+_SAME = 1e-3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """``topology`` with the learned figures in it, and the relative standard error of the service rates."""
+
+    topology: Topology
+    fits: BatchFits
+    scatter: Floats
+    service_rsd: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def start(cls, topology: Topology) -> Learned:
+        """Before anything was measured: what the topology says."""
+        return cls(topology, BatchFits.start(topology.operators), np.zeros((len(topology.operators), 3)))
+
+    def after(self, raw: Observation, smoothed: Observation) -> Learned:
+        """With one more observation; rates are taken from the smoothed one, scatter and batches from the raw one."""
+        fits = self.fits.learn({name: raw.of(name).batches for name in self.topology.names})
+        laws = fits.laws() if fits is not self.fits else {}
+        scatter = _scattered(self.scatter, [raw.of(name).service_per_s for name in self.topology.names])
+        operators = tuple(
+            _taught(operator, smoothed.of(operator.name), laws.get(operator.name))
+            for operator in self.topology.operators
+        )
+        same = all(a is b for a, b in zip(operators, self.topology.operators, strict=True))
+        topology = self.topology if same else self.topology.with_operators(operators)
+        return replace(self, topology=topology, fits=fits, scatter=scatter, service_rsd=self._errors(laws, scatter))
+
+    def _errors(self, laws: Mapping[str, BatchLaw], scatter: Floats) -> Mapping[str, float]:
+        count, mean, square = scatter.T
+        known = count >= 2
+        spread = np.sqrt(np.maximum(square - mean * mean, 0.0)) / np.where(mean > 0, mean, 1.0)
+        errors = np.where(known, spread / np.sqrt(np.maximum(count - 1, 1.0)), 0.0).tolist()
+        out = dict(zip(self.topology.names, errors, strict=True))
+        for operator in self.topology.operators:
+            if operator.batch is not None:
+                law = laws.get(operator.name)
+                out[operator.name] = law.service_rsd if law else self.service_rsd.get(operator.name, 0.0)
+        return out
+
+
+def _taught(operator: Operator, seen: OperatorObservation, law: BatchLaw | None) -> Operator:
+    if operator.batch is not None:
+        return operator if law is None else _batched(operator, operator.batch, law)
+    service = _usable(seen.service_per_s, operator.service_per_s)
+    arrival_scv = operator.arrival_scv if seen.arrival_scv is None else seen.arrival_scv
+    service_scv = operator.service_scv if seen.service_scv is None else seen.service_scv
+    if _close(service, operator.service_per_s) and (arrival_scv, service_scv) == (
+        operator.arrival_scv,
+        operator.service_scv,
+    ):
+        return operator
+    return replace(operator, service_per_s=service, arrival_scv=arrival_scv, service_scv=service_scv)
+
+
+def _batched(operator: Operator, costs: BatchCosts, law: BatchLaw) -> Operator:
+    if (
+        _close(law.service_per_s, operator.service_per_s)
+        and _close(law.overhead_s, costs.overhead_s)
+        and _close(law.per_task_s, costs.per_task_s)
+    ):
+        return operator
+    learned = BatchCosts(law.overhead_s, law.per_task_s, costs.commit_s)
+    return replace(operator, service_per_s=law.service_per_s, batch=learned)
+
+
+def _usable(measured: float | None, known: float) -> float:
+    return measured if measured is not None and measured > 0 and math.isfinite(measured) else known
+
+
+def _close(a: float, b: float) -> bool:
+    return abs(a - b) <= _SAME * max(abs(a), abs(b))
+
+
+def _scattered(scatter: Floats, measured: list[float | None]) -> Floats:
+    """Per operator: values counted, their mean and mean square, each with the past forgotten."""
+    fresh = np.array([np.nan if value is None else value for value in measured], dtype=np.float64)
+    known = np.isfinite(fresh)
+    if not known.any():
+        return scatter
+    value = np.where(known, fresh, 0.0)
+    count, mean, square = scatter.T
+    grown = _FORGET * count + 1.0
+    step = 1.0 / grown
+    after = np.stack([grown, mean + step * (value - mean), square + step * (value * value - square)], axis=1)
+    kept: Floats = np.where(known[:, None], after, scatter)
+    return kept
