@@ -4,7 +4,7 @@ The law is linear in what it seeks, d = o + c k + (1/mu)(n/k), so a Bayesian lin
 
     A <- g A + x x^T,   v <- g v + x d,   theta = (A + A_0)^-1 (v + A_0 theta_0),   x = (1, k, n/k)
 
-theta_0 is what the topology says and A_0 how firmly (a twentieth of a batch), which keeps the coefficients apart while
+theta_0 is what the topology says and A_0 how firmly (a hundredth of a batch), which keeps the coefficients apart while
 k has never changed and 1 and k cannot be told from each other. The posterior gives each coefficient its standard
 error. All operators are fitted in one compiled call.
 """
@@ -24,7 +24,7 @@ from headgate.domain import Batch, Operator
 Floats = NDArray[np.float64]
 
 _FORGET = 0.98
-_PRIOR_BATCHES = 0.05
+_PRIOR_BATCHES = 0.01
 _LEAST_S = 1e-6
 
 

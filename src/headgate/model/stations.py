@@ -69,7 +69,8 @@ class Stations:
     @property
     def offered(self) -> Floats:
         """lambda_i/mu_i: the processors that would be busy."""
-        offered: Floats = self.laws.arrivals_per_s / self.laws.service_per_s
+        with np.errstate(over="ignore"):  # beyond any float is beyond any limit: the planners say so
+            offered: Floats = self.laws.arrivals_per_s / self.laws.service_per_s
         return offered
 
     @property

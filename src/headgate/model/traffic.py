@@ -109,26 +109,25 @@ def _refuse_loops_that_grow(names: tuple[str, ...], routing: csr_array[np.float6
         members[label].append(i)
     alone = routing.diagonal()
     for part in members:
-        gain = float(alone[part[0]]) if len(part) == 1 else _spectral_radius(routing[part][:, part])
-        if gain >= 1 - 1e-12:
+        grows = alone[part[0]] >= 1 if len(part) == 1 else _grows(csc_array(routing[part][:, part]))
+        if grows:
             loop = ", ".join(repr(names[i]) for i in part[:6])
+            gain = f" {_spectral_radius(routing[part][:, part]):.3g}" if len(part) <= _DENSE_LOOP else ""
             raise BadInput(
-                f"loop through {loop} has gain {gain:.3g}: rows multiply for ever; "
+                f"loop through {loop} has gain{gain} >= 1: rows multiply for ever; "
                 "lower the selectivity of one of its edges until the gain is below 1"
             )
 
 
-def _spectral_radius(part: csr_array[np.float64]) -> float:
+def _grows(part: csc_array[np.float64]) -> bool:
+    """Whether the radius of an irreducible part is 1 or more: it is below 1 exactly if (I - P) x = 1 has x >= 1."""
     size = part.shape[0]
-    if size <= _DENSE_LOOP:
-        return float(np.abs(np.linalg.eigvals(part.toarray())).max())
-    # A shift makes the power iteration converge on periodic loops too; the Collatz-Wielandt ratio bounds the radius.
-    vector = np.ones(size)
-    high = np.inf
-    for _ in range(2000):
-        image = np.asarray(part @ vector) + vector
-        low, high = float((image / vector).min()), float((image / vector).max())
-        vector = image / image.max()
-        if high - low < 1e-9:
-            break
-    return high - 1
+    try:
+        x = splu(csc_array(eye_array(size) - part)).solve(np.ones(size))
+    except RuntimeError:  # exactly singular: the gain is exactly 1
+        return True
+    return bool((x < 1 - 1e-9).any() or (x > 1e12).any() or not np.isfinite(x).all())
+
+
+def _spectral_radius(part: csr_array[np.float64]) -> float:
+    return float(np.abs(np.linalg.eigvals(part.toarray())).max())
