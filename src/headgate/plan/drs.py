@@ -189,7 +189,7 @@ def explain(stations: Stations, k: Counts) -> tuple[str, ...]:
     """One line per operator: why this many."""
     mean, busy, laws = stations.mean_s(k), stations.offered / k, stations.laws
     return tuple(
-        f"{name}: {k[i]} processors carry {laws.arrivals_per_s[i]:.4g} rows/s at {laws.service_per_s[i]:.4g} rows/s "
+        f"{name}: {k[i]} processors carry {laws.arrivals_per_s[i]:,.6g} rows/s at {laws.service_per_s[i]:,.6g} rows/s "
         f"each ({busy[i]:.0%} busy), E[T] {mean[i]:.4g} s"
         for i, name in enumerate(stations.names)
     )

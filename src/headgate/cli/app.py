@@ -1,0 +1,74 @@
+"""The command line: commands in files of their own, errors in one line, exit codes as documented.
+
+0 done; 1 ran, but a stated check failed; 2 bad input or usage; 3 the environment lacks something.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import click
+import typer
+
+from headgate import __version__
+from headgate.cli.plan import plan
+from headgate.cli.policies import policies
+from headgate.errors import HeadgateError
+
+app = typer.Typer(
+    name="headgate",
+    help="Keep a streaming pipeline's latency promise with the fewest processors, and say why.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.command()(plan)
+app.command()(policies)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"headgate {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    """Keep a streaming pipeline's latency promise with the fewest processors, and say why."""
+
+
+def main() -> None:
+    """Entry point: turns every error into one line on standard error and the documented exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code of one call."""
+    try:
+        code = app(args=arguments, standalone_mode=False, prog_name="headgate")
+        return code if isinstance(code, int) else 0
+    except HeadgateError as problem:
+        return _say(str(problem), problem.exit_code)
+    except click.exceptions.NoArgsIsHelpError as problem:
+        typer.echo(problem.format_message())
+        return 2
+    except click.ClickException as problem:
+        return _say(" ".join(problem.format_message().split()), 2)
+    except (click.Abort, KeyboardInterrupt):
+        return _say("stopped", 130)
+    except BrokenPipeError:
+        # The reader left (a pager, head): nothing is wrong, but Python would complain when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        return _say("not enough memory for a problem of this size: make it smaller", 3)
+
+
+def _say(text: str, code: int) -> int:
+    typer.echo(f"headgate: {text}", err=True)
+    return code

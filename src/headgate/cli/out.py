@@ -1,0 +1,60 @@
+"""What goes to standard output: one JSON document, or tables for people."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping
+
+from rich.console import Console
+
+
+def finite(value: object) -> object:
+    """The value with every infinity and NaN as null, since JSON has neither; numpy numbers as plain ones."""
+    if isinstance(value, Mapping):
+        return {str(key): finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(entry) for entry in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value
+
+
+def print_json(document: Mapping[str, object]) -> None:
+    """One JSON document on standard output."""
+    sys.stdout.write(json.dumps(finite(document), indent=2) + "\n")
+    sys.stdout.flush()
+
+
+def console() -> Console:
+    """Tables; plain text where standard output is no terminal."""
+    return Console(highlight=False, soft_wrap=not sys.stdout.isatty(), width=None if sys.stdout.isatty() else 140)
+
+
+def seconds(value: float | None) -> str:
+    """A time a person reads at a glance.
+
+    >>> seconds(0.0123), seconds(2.5), seconds(None), seconds(float("inf"))
+    ('12.3 ms', '2.5 s', '-', 'never')
+    """
+    if value is None:
+        return "-"
+    if math.isinf(value):
+        return "never"
+    if value < 1e-3:
+        return f"{value * 1e6:.3g} us"
+    if value < 1:
+        return f"{value * 1e3:.3g} ms"
+    return f"{value:.3g} s" if value < 120 else f"{value / 60:.3g} min"
+
+
+def rate(value: float) -> str:
+    """Rows a second.
+
+    >>> rate(1234.5), rate(float("inf"))
+    ('1,234 rows/s', 'any rate')
+    """
+    if math.isinf(value):
+        return "any rate"
+    return f"{value:,.0f} rows/s" if value >= 100 else f"{value:.3g} rows/s"
