@@ -124,7 +124,7 @@ def test_headgate_plans_for_the_forecast_not_for_now() -> None:
     )
     flat = loop.start(replace(BASE, policy=HeadgatePolicy(), goal=Goal(mean_s=1.0)))
     running = {"a": 5, "b": 5}
-    for minute in range(11):
+    for minute in range(41):
         what = seen(60.0 * minute, 90.0 if minute % 2 else 30.0, running)
         rising, ahead = tick(rising, what, 60.0 * minute)
         flat, now = tick(flat, what, 60.0 * minute)

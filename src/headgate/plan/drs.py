@@ -32,11 +32,16 @@ _DEFAULT_STRETCH = 1.5
 def assign_processors(stations: Stations, budget: int, limits: Limits | None = None) -> Counts:
     """Algorithm 1: ``budget`` processors with the least E[T]; fewer where more would not help (micro-batches)."""
     limits = limits or Limits()
+    require_enough(stations, limits, budget)
+    path = greedy_path(stations, limits, budget)
+    return path.after(len(path.steps))
+
+
+def require_enough(stations: Stations, limits: Limits, budget: int) -> None:
+    """Raise where ``budget`` cannot even keep every operator stable."""
     least = int(smallest(stations, limits).sum())
     if least > budget:
         raise Infeasible(f"{least:,} processors are needed to keep up, {budget:,} are allowed: raise the budget")
-    path = greedy_path(stations, limits, budget)
-    return path.after(len(path.steps))
 
 
 def min_processors(stations: Stations, t_max_s: float, limits: Limits | None = None) -> Counts:
@@ -46,8 +51,7 @@ def min_processors(stations: Stations, t_max_s: float, limits: Limits | None = N
     bound = no_queue_bound_s(stations)
     if bound >= t_max_s:
         raise Infeasible(f"mean {t_max_s:g} s is out of reach: service alone takes {bound:.4g} s; relax the goal")
-    if int(smallest(stations, limits).sum()) > most:
-        return assign_processors(stations, most, limits)
+    require_enough(stations, limits, most)
     path = greedy_path(stations, limits, most, until_mean_s=t_max_s)
     k = path.after(len(path.steps))
     reached = stations.total_mean_s(k)
@@ -160,6 +164,7 @@ class Drs:
 def min_within_knee(stations: Stations, limits: Limits) -> Counts:
     """The fewest processors within 1.5 times of the least E[T] that any number gives."""
     most = limits.budget or ample(stations, limits)
+    require_enough(stations, limits, most)
     path = greedy_path(stations, limits, most)
     best = stations.total_mean_s(path.after(len(path.steps)))
     near = greedy_path(stations, limits, most, until_mean_s=_DEFAULT_STRETCH * best)

@@ -23,8 +23,8 @@ from headgate.errors import Infeasible
 from headgate.model.sojourn import quantile_s
 from headgate.model.stations import Counts, Stations
 from headgate.plan.demand import stations_of
-from headgate.plan.drs import best_effort, explain, min_within_knee
-from headgate.plan.greedy import GreedyPath, ample, greedy_path, smallest
+from headgate.plan.drs import best_effort, explain, min_within_knee, require_enough
+from headgate.plan.greedy import GreedyPath, ample, greedy_path
 from headgate.plan.pace import paces
 
 
@@ -98,19 +98,17 @@ class HeadgatePolicy:
             k = min_within_knee(stations, limits)
             return k, f"no latency goal: {int(k.sum())} processors, within 1.5x of the best E[T] there is", True
         ceiling = limits.budget or ample(stations, limits)
-        path = greedy_path(stations, limits, max(ceiling, int(smallest(stations, limits).sum())))
+        require_enough(stations, limits, ceiling)
+        path = greedy_path(stations, limits, ceiling)
         count = _fewest_steps(situation, stations, path, bounds)
         k = path.after(count)
         reached = quantile_s(situation.topology, stations, k)
         told = ", ".join(f"{what} {reached[what]:.4g} s (goal {bound:.4g} s)" for what, bound in bounds.items())
         kept = all(reached[what] <= bound for what, bound in bounds.items())
-        within = int(k.sum()) <= ceiling
         why = f"{int(k.sum())} processors: {told}; {self.margin:.0%} in reserve, model bias {memory.bias:.2f}"
         if not kept:
             why += "; the goal is out of reach within the limits"
-        if not within:
-            why += f"; the limit is {ceiling}, fewer cannot keep up"
-        return k, why, kept and within
+        return k, why, kept
 
 
 def _with_bias(memory: Memory, situation: Situation) -> Memory:

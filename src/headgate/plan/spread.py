@@ -8,6 +8,7 @@ the least of them.
 from __future__ import annotations
 
 import heapq
+import math
 
 from headgate.domain import Limits, Topology
 from headgate.model.traffic import visits
@@ -22,12 +23,12 @@ def spread(topology: Topology, total: int, limits: Limits | None = None) -> dict
     {'a': 2, 'b': 4}
     """
     limits = limits or Limits()
-    count = [min(limits.least, limits.most_for(name)) for name in topology.names]
     per_processor = [
-        operator.service_per_s / v if v > 0 else float("inf")
-        for operator, v in zip(topology.operators, visits(topology), strict=True)
+        operator.service_per_s / v if v > 0 else math.inf
+        for operator, v in zip(topology.operators, visits(topology).tolist(), strict=True)
     ]
     most = [limits.most_for(name) for name in topology.names]
+    count = _sure_of(total, per_processor, limits.least, most)
     heap = [(count[i] * rate, i) for i, rate in enumerate(per_processor) if count[i] < most[i]]
     heapq.heapify(heap)
     for _ in range(total - sum(count)):
@@ -42,6 +43,17 @@ def spread(topology: Topology, total: int, limits: Limits | None = None) -> dict
     return dict(zip(topology.names, count, strict=True))
 
 
+def _sure_of(total: int, per_processor: list[float], least: int, most: list[int]) -> list[int]:
+    """What every operator gets in any case: its whole share of what is left when each has one more than its least.
+
+    It keeps the rest, one processor at a time, as short as the list of operators, however large the total.
+    """
+    need = [1 / rate for rate in per_processor]
+    spare, whole = max(total - len(need) * (least + 1), 0), sum(need)
+    shares = [int(spare * n / whole) if 0 < whole < math.inf else 0 for n in need]
+    return [min(max(share, least), cap) for share, cap in zip(shares, most, strict=True)]
+
+
 def sustained_per_s(topology: Topology, processors: dict[str, int]) -> float:
     """The highest pipeline rate this allocation carries: the least over operators of k mu / v.
 
@@ -52,7 +64,7 @@ def sustained_per_s(topology: Topology, processors: dict[str, int]) -> float:
     """
     carried = (
         processors[operator.name] * operator.service_per_s / v
-        for operator, v in zip(topology.operators, visits(topology), strict=True)
+        for operator, v in zip(topology.operators, visits(topology).tolist(), strict=True)
         if v > 0
     )
-    return min(carried, default=float("inf"))
+    return min(carried, default=math.inf)
