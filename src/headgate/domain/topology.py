@@ -36,9 +36,16 @@ def require(holds: bool, problem: str) -> None:
         raise BadInput(problem)
 
 
+# Beyond these a figure is a slip of the pen (a row in thirty years, a thousand million million a second), and products
+# of several would leave the range of floats.
+SLOWEST_PER_S = 1e-9
+LARGEST = 1e15
+
+
 def require_number(value: float, what: str, *, least: float = 0.0, above: bool = False) -> None:
-    """A finite number not below ``least`` (or strictly ``above`` it)."""
+    """A number not below ``least`` (or strictly ``above`` it) and not beyond reason."""
     require(math.isfinite(value), f"{what} is {value}: give a finite number")
+    require(value <= LARGEST, f"{what} is {value:g}: it must be at most {LARGEST:g}")
     fits = value > least if above else value >= least
     require(fits, f"{what} is {value:g}: it must be {'above' if above else 'at least'} {least:g}")
 
@@ -85,6 +92,8 @@ class Operator:
         reserved = is_source(self.name) or is_sink(self.name)
         require(not reserved, f"operator name {self.name!r} is reserved for the outside world: choose another")
         require_number(self.service_per_s, f"service_rate_per_s of {self.name!r}", above=True)
+        slow = self.service_per_s < SLOWEST_PER_S
+        require(not slow, f"service_rate_per_s of {self.name!r} is {self.service_per_s:g}: at least {SLOWEST_PER_S:g}")
         for what in ("arrival_scv", "service_scv", "cpu", "memory", "io"):
             require_number(getattr(self, what), f"{what} of {self.name!r}")
 

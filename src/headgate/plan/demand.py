@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from headgate.domain import Goal, Limits, Observation, Situation, Topology
+from headgate.domain.topology import require_number
 from headgate.model.stations import Stations
 from headgate.model.traffic import outside_rate, solve, visits
 
@@ -33,6 +34,7 @@ def situation_at(
     >>> situation_at(t, 10.0).operator_arrivals_per_s
     {'a': 10.0, 'b': 5.0}
     """
+    require_number(rate_per_s, "rate")
     arrivals = visits(topology) * rate_per_s if source_rates is None else solve(topology, source_rates)
     return Situation(
         now_s=0.0,
