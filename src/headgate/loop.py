@@ -76,6 +76,7 @@ class LoopState:
     visits: Floats
     plan_memory: Any
     forecast_memory: Any = None
+    forecast: Forecast | None = None
     bucket: Bucket | None = None
     ledger: Ledger = field(default_factory=Ledger)
     placement: Placement | None = None
@@ -109,31 +110,28 @@ def tick(state: LoopState, observation: Observation, now_s: float) -> tuple[Loop
     if seen.arrivals_per_s is None or not all(name in seen.running for name in state.settings.topology.names):
         why = "no arrival rate was measured" if seen.arrivals_per_s is None else "some operators do not run yet"
         return state, Decision(now_s, seen.running, refusals=(Refusal("metrics", f"{why}: what runs stays"),))
-    state, forecast = _forecast(state, observation, now_s)
-    situation = _situation(state, seen, seen.arrivals_per_s, forecast, now_s)
+    state = _forecast(state, observation, now_s)
+    situation = _situation(state, seen, seen.arrivals_per_s, now_s)
     memory, proposal = state.settings.policy.propose(state.plan_memory, situation)
     return _act(replace(state, plan_memory=memory), situation, proposal)
 
 
-def _forecast(state: LoopState, observation: Observation, now_s: float) -> tuple[LoopState, Forecast | None]:
-    """Feed the forecaster the mean rate of each of its steps (raw, not smoothed) and ask it."""
+def _forecast(state: LoopState, observation: Observation, now_s: float) -> LoopState:
+    """Feed the forecaster the mean rate of each of its steps (raw, not smoothed), and ask it once a step."""
     forecaster, rate = state.settings.forecaster, observation.arrivals_per_s
     if forecaster is None or rate is None:
-        return state, None
+        return state
     bucket = state.bucket or Bucket(now_s)
     bucket = replace(bucket, total=bucket.total + rate, count=bucket.count + 1)
-    memory = state.forecast_memory
-    # half a tick of tolerance: a tick that comes a moment early still closes its step
-    if now_s - bucket.since_s >= forecaster.step_s * 0.999 or state.bucket is None:
-        memory = forecaster.learn(memory, bucket.total / bucket.count)
-        bucket = Bucket(now_s)
-    state = replace(state, forecast_memory=memory, bucket=bucket)
-    return state, forecaster.forecast(memory, state.settings.forecast_steps)
+    # a tick that comes a moment early still closes its step
+    if state.bucket is not None and now_s - bucket.since_s < forecaster.step_s * 0.999:
+        return replace(state, bucket=bucket)
+    memory = forecaster.learn(state.forecast_memory, bucket.total / bucket.count)
+    forecast = forecaster.forecast(memory, state.settings.forecast_steps)
+    return replace(state, forecast_memory=memory, forecast=forecast, bucket=Bucket(now_s))
 
 
-def _situation(
-    state: LoopState, seen: Observation, rate_per_s: float, forecast: Forecast | None, now_s: float
-) -> Situation:
+def _situation(state: LoopState, seen: Observation, rate_per_s: float, now_s: float) -> Situation:
     settings = state.settings
     expected = (state.visits * rate_per_s).tolist()
     arrivals = {}
@@ -148,7 +146,7 @@ def _situation(
         arrivals,
         settings.goal,
         settings.limits,
-        forecast,
+        state.forecast,
         state.learned.service_rsd,
     )
 

@@ -87,7 +87,12 @@ def _bounded(request: Request, limits: Limits) -> tuple[dict[str, int], tuple[Re
 
 
 def _remember(ledger: Ledger, now_s: float, want: Mapping[str, int], rules: Rules) -> Ledger:
+    """Wishes of the window, by twelfths of it: within one the largest is kept, so a fast tick stays cheap."""
     kept = tuple(entry for entry in ledger.wanted if now_s - entry[0] < rules.settle_down_s)
+    if kept and now_s - kept[-1][0] < rules.settle_down_s / 12:
+        at_s, last = kept[-1]
+        largest = {name: max(count, last.get(name, 0)) for name, count in want.items()}
+        return replace(ledger, wanted=(*kept[:-1], (at_s, largest)))
     return replace(ledger, wanted=(*kept, (now_s, want)))
 
 

@@ -44,10 +44,11 @@ LARGEST = 1e15
 
 def require_number(value: float, what: str, *, least: float = 0.0, above: bool = False) -> None:
     """A number not below ``least`` (or strictly ``above`` it) and not beyond reason."""
+    if least < value <= LARGEST or (value == least and not above):
+        return
     require(math.isfinite(value), f"{what} is {value}: give a finite number")
     require(value <= LARGEST, f"{what} is {value:g}: it must be at most {LARGEST:g}")
-    fits = value > least if above else value >= least
-    require(fits, f"{what} is {value:g}: it must be {'above' if above else 'at least'} {least:g}")
+    raise BadInput(f"{what} is {value:g}: it must be {'above' if above else 'at least'} {least:g}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,23 @@ class Operator:
         require(not slow, f"service_rate_per_s of {self.name!r} is {self.service_per_s:g}: at least {SLOWEST_PER_S:g}")
         for what in ("arrival_scv", "service_scv", "cpu", "memory", "io"):
             require_number(getattr(self, what), f"{what} of {self.name!r}")
+
+    def with_figures(
+        self, service_per_s: float, arrival_scv: float, service_scv: float, batch: BatchCosts | None
+    ) -> Operator:
+        """The same operator with measured figures. All else was validated before, so it is not validated again."""
+        fits = SLOWEST_PER_S <= service_per_s <= LARGEST and 0 <= arrival_scv <= LARGEST and 0 <= service_scv <= LARGEST
+        require(
+            fits, f"measured figures of {self.name!r} cannot be: {service_per_s}/s, scv {arrival_scv}, {service_scv}"
+        )
+        twin, put = object.__new__(Operator), object.__setattr__
+        for kept in ("name", "stateful", "profile", "cpu", "memory", "io"):
+            put(twin, kept, getattr(self, kept))
+        put(twin, "service_per_s", service_per_s)
+        put(twin, "arrival_scv", arrival_scv)
+        put(twin, "service_scv", service_scv)
+        put(twin, "batch", batch)
+        return twin
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ service rate; the standard error comes from how much the measurements scatter, w
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.domain import BatchCosts, Observation, Operator, OperatorObservation, Topology
+from headgate.domain.topology import LARGEST, SLOWEST_PER_S
 from headgate.model.batch_fit import BatchFits, BatchLaw
 
 Floats = NDArray[np.float64]
@@ -67,14 +67,15 @@ def _taught(operator: Operator, seen: OperatorObservation, law: BatchLaw | None)
     if operator.batch is not None:
         return operator if law is None else _batched(operator, operator.batch, law)
     service = _usable(seen.service_per_s, operator.service_per_s)
-    arrival_scv = operator.arrival_scv if seen.arrival_scv is None else seen.arrival_scv
-    service_scv = operator.service_scv if seen.service_scv is None else seen.service_scv
-    if _close(service, operator.service_per_s) and (arrival_scv, service_scv) == (
-        operator.arrival_scv,
-        operator.service_scv,
+    arrival_scv = _scv(seen.arrival_scv, operator.arrival_scv)
+    service_scv = _scv(seen.service_scv, operator.service_scv)
+    if (
+        _close(service, operator.service_per_s)
+        and _close(arrival_scv, operator.arrival_scv)
+        and _close(service_scv, operator.service_scv)
     ):
         return operator
-    return replace(operator, service_per_s=service, arrival_scv=arrival_scv, service_scv=service_scv)
+    return operator.with_figures(service, arrival_scv, service_scv, None)
 
 
 def _batched(operator: Operator, costs: BatchCosts, law: BatchLaw) -> Operator:
@@ -85,11 +86,16 @@ def _batched(operator: Operator, costs: BatchCosts, law: BatchLaw) -> Operator:
     ):
         return operator
     learned = BatchCosts(law.overhead_s, law.per_task_s, costs.commit_s)
-    return replace(operator, service_per_s=law.service_per_s, batch=learned)
+    return operator.with_figures(law.service_per_s, operator.arrival_scv, operator.service_scv, learned)
 
 
 def _usable(measured: float | None, known: float) -> float:
-    return measured if measured is not None and measured > 0 and math.isfinite(measured) else known
+    """A measured rate, unless it is missing or beyond reason."""
+    return measured if measured is not None and SLOWEST_PER_S <= measured <= LARGEST else known
+
+
+def _scv(measured: float | None, known: float) -> float:
+    return measured if measured is not None and 0 <= measured <= LARGEST else known
 
 
 def _close(a: float, b: float) -> bool:

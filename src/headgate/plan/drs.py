@@ -15,6 +15,7 @@ between it keeps the total and only moves processors to where they serve best.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,7 +93,7 @@ class Drs:
         except Infeasible as problem:
             k, why, feasible = best_effort(stations, situation.limits), str(problem), False
         processors = dict(zip(stations.names, map(int, k), strict=True))
-        return None, Proposal(processors, (why, *explain(stations, k)), feasible)
+        return None, Proposal(processors, (why, *explain(stations, k, situation.running)), feasible)
 
     def _plan(self, stations: Stations, situation: Situation) -> tuple[Counts, str]:
         goal, limits = situation.goal, situation.limits
@@ -190,13 +191,14 @@ def share_out(stations: Stations, limits: Limits, total: int) -> Counts:
     return np.maximum(k, 1)
 
 
-def explain(stations: Stations, k: Counts) -> tuple[str, ...]:
-    """One line per operator: why this many."""
+def explain(stations: Stations, k: Counts, running: Mapping[str, int] | None = None) -> tuple[str, ...]:
+    """One line per operator that changes against ``running`` (every one while nothing runs): why this many."""
     mean, busy, laws = stations.mean_s(k), stations.offered / k, stations.laws
     return tuple(
         f"{name}: {k[i]} processors carry {laws.arrivals_per_s[i]:,.6g} rows/s at {laws.service_per_s[i]:,.6g} rows/s "
         f"each ({busy[i]:.0%} busy), E[T] {mean[i]:.4g} s"
         for i, name in enumerate(stations.names)
+        if not running or running.get(name) != k[i]
     )
 
 

@@ -71,6 +71,8 @@ def ample(stations: Stations, limits: Limits) -> int:
 
 
 def _most(stations: Stations, limits: Limits) -> Counts:
+    if not limits.most_of:
+        return np.full(len(stations.names), limits.most, dtype=np.int64)
     return np.array([limits.most_for(name) for name in stations.names], dtype=np.int64)
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri
 
-from headgate.domain import Proposal, Situation
+from headgate.domain import Limits, Proposal, Situation
 from headgate.errors import Infeasible
 from headgate.model.sojourn import quantile_s
 from headgate.model.stations import Counts, Stations
@@ -61,7 +61,7 @@ class HeadgatePolicy:
             k, why, feasible = best_effort(stations, _bounded(situation).limits), str(problem), False
         k, why_whole = _whole_executors(situation, stations, k)
         processors = dict(zip(stations.names, map(int, k), strict=True))
-        reasons = (why_load, why, *why_whole, *explain(stations, k))
+        reasons = (why_load, why, *why_whole, *explain(stations, k, situation.running))
         return memory, Proposal(processors, reasons, feasible, pace_s=paces(stations, k, self._mean_goal(situation)))
 
     def _load(self, situation: Situation) -> tuple[float, str]:
@@ -99,7 +99,7 @@ class HeadgatePolicy:
             return k, f"no latency goal: {int(k.sum())} processors, within 1.5x of the best E[T] there is", True
         ceiling = limits.budget or ample(stations, limits)
         require_enough(stations, limits, ceiling)
-        path = greedy_path(stations, limits, ceiling)
+        path = _path_that_keeps(situation, stations, limits, ceiling, bounds)
         count = _fewest_steps(situation, stations, path, bounds)
         k = path.after(count)
         reached = quantile_s(situation.topology, stations, k)
@@ -132,6 +132,24 @@ def _bounded(situation: Situation) -> Situation:
     affordable = max(int(cost / limits.price_per_slot_hour + 1e-9), 1)
     budget = affordable if limits.budget is None else min(limits.budget, affordable)
     return replace(situation, limits=replace(limits, budget=budget))
+
+
+def _path_that_keeps(
+    situation: Situation, stations: Stations, limits: Limits, ceiling: int, bounds: dict[str, float]
+) -> GreedyPath:
+    """A greedy path long enough to keep the bounds, if any is: doubled from what the least bound asks of the mean.
+
+    No quantile asked for lies below the mean by much, so the mean must come near the least bound in any case.
+    """
+    path = greedy_path(stations, limits, ceiling, until_mean_s=min(bounds.values()))
+    while not _keeps(situation, stations, path.after(len(path.steps)), bounds):
+        reached = int(path.start.sum()) + len(path.steps)
+        if reached >= ceiling:
+            break
+        path = greedy_path(stations, limits, min(2 * reached, ceiling))
+        if int(path.start.sum()) + len(path.steps) <= reached:
+            break
+    return path
 
 
 def _fewest_steps(situation: Situation, stations: Stations, path: GreedyPath, bounds: dict[str, float]) -> int:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headgate.model.microbatch import settled_batch_s
-from headgate.model.stations import Counts, Floats, Stations
+from headgate.model.stations import Counts, Stations
 
 _MOST_STRETCH = 20.0
 
@@ -24,38 +23,18 @@ def paces(stations: Stations, processors: Counts, mean_goal_s: float | None) -> 
     >>> {name: round(pace, 2) for name, pace in paces(stations, np.array([4]), 2.0).items()}
     {'a': 1.94}
     """
-    laws = stations.laws
-    batched = np.flatnonzero(laws.overhead_s > 0)
-    if not len(batched):
+    laws, batched = stations.laws, stations.laws.overhead_s > 0
+    names = [name for name, runs in zip(stations.names, batched.tolist(), strict=True) if runs]
+    if not names:
         return {}
-    settled = np.array(
-        [
-            settled_batch_s(
-                laws.arrivals_per_s[i],
-                laws.service_per_s[i],
-                int(processors[i]),
-                laws.overhead_s[i],
-                laws.per_task_s[i],
-            )
-            for i in batched
-        ]
-    )
-    names = [stations.names[i] for i in batched]
-    if mean_goal_s is None or not np.isfinite(settled).all():
+    busy = stations.offered / processors
+    own = laws.overhead_s + laws.per_task_s * processors
+    if mean_goal_s is None or (busy[batched] >= 1).any():
         return dict.fromkeys(names, 0.0)
-    factor = _largest_stretch(stations, processors, batched, settled, mean_goal_s)
-    return {name: float(s * factor) if factor > 1 else 0.0 for name, s in zip(names, settled, strict=True)}
-
-
-def _largest_stretch(stations: Stations, k: Counts, batched: Counts, settled: Floats, goal_s: float) -> float:
-    """The sojourn is linear in the stretch f: E[T](f) = fixed + f x slope, so the largest f is in closed form."""
-    laws, weights = stations.laws, stations.weights
-    queueing = stations.weights * stations.mean_s(k)
-    queueing[batched] = 0.0
-    slope = fixed = 0.0
-    for position, i in enumerate(batched):
-        rho = laws.arrivals_per_s[i] / (k[i] * laws.service_per_s[i])
-        slope += weights[i] * settled[position] * (0.5 + rho)
-        fixed += weights[i] * (laws.overhead_s[i] + laws.per_task_s[i] * k[i] - laws.commit_s[i])
-    room = goal_s - float(queueing.sum()) - fixed
-    return float(min(max(room / slope if slope > 0 else 1.0, 1.0), _MOST_STRETCH))
+    settled = np.where(batched, own / np.where(batched, 1 - busy, 1.0), 0.0)
+    # E[T] is linear in the stretch f of every b*: fixed + f x slope, so the largest f has a closed form
+    slope = float(stations.weights @ (settled * (0.5 + busy)))
+    queueing = np.where(batched, 0.0, stations.mean_s(processors))
+    fixed = float(stations.weights @ np.where(batched, own - laws.commit_s, queueing))
+    factor = min((mean_goal_s - fixed) / slope if slope > 0 else 1.0, _MOST_STRETCH)
+    return dict(zip(names, (settled[batched] * factor if factor > 1 else np.zeros(len(names))).tolist(), strict=True))
