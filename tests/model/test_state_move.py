@@ -20,7 +20,7 @@ def test_state_moves_faster_to_more_instances(state_bytes: float, holders: list[
     assert all(slower >= faster for slower, faster in pairwise(times))
 
 
-def test_42_megabytes_reach_the_papers_floor_at_15_instances() -> None:
+def test_42_megabytes_over_100_mbit_links_come_to_the_papers_floor_at_15_instances() -> None:
     holders = [Holder(1e9, MBIT_100)] * 3
     assert repartition_s(42e6, 15, holders) == pytest.approx(0.225, rel=0.02)
     assert repartition_s(42e6, 3, holders) > 0.75
@@ -36,7 +36,7 @@ def test_no_old_instance_means_no_time() -> None:
     assert repartition_s(8e6, 2, []) == 0.0
 
 
-def test_fault_recovery_takes_what_the_paper_measured() -> None:
+def test_an_instance_35_percent_busy_is_repaired_in_the_papers_time() -> None:
     assert repair_s(2.0, [Replay(35.0, 1e4, 100.0)], most_rows=1e6) == pytest.approx(0.7)
 
 

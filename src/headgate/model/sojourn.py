@@ -21,7 +21,6 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.sparse import csr_array
 from scipy.special import gammaincinv
 
 from headgate.domain import OperatorPrediction, Prediction, Sojourn, Topology
@@ -132,10 +131,8 @@ def _routing_variance(flow: Flow, onward: Floats) -> Floats:
     """Var of the time still to come that is due to which, and how many, edges a row takes."""
     squares = onward * onward
     one_of_them = flow.expected(squares) - flow.expected(onward) ** 2
-    part = np.modf(flow.routing.data)[0]
-    odd = csr_array((part * (1.0 - part), flow.routing.indices, flow.routing.indptr), shape=flow.routing.shape)
-    copies = np.asarray(odd @ squares, dtype=np.float64)
-    chosen: Floats = np.where(flow.expected(np.ones_like(onward)) <= 1.0, one_of_them, copies)
+    copies = np.asarray(flow.odd @ squares, dtype=np.float64)
+    chosen: Floats = np.where(flow.one_way, one_of_them, copies)
     return chosen
 
 

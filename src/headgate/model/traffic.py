@@ -28,9 +28,15 @@ _DENSE_LOOP = 400
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flow:
-    """The routing of one graph, with (I - P)^-1 at hand: dense while small, factorised both ways when large."""
+    """The routing of one graph, with (I - P)^-1 at hand: dense while small, factorised both ways when large.
+
+    ``odd`` holds f(1 - f) for the fraction f of each selectivity: the variance of how many copies an edge makes.
+    ``one_way`` marks the operators whose rows take at most one of their edges (selectivities that sum to 1 or less).
+    """
 
     routing: csr_array[np.float64]
+    odd: csr_array[np.float64]
+    one_way: NDArray[np.bool_]
     inverse: Floats | tuple[SuperLU, SuperLU]
 
     def downstream(self, external: Floats) -> Floats:
@@ -56,11 +62,14 @@ class Flow:
 def _flow(graph: Graph) -> Flow:
     routing = _routing(graph)
     _refuse_loops_that_grow(graph.names, routing)
+    part = np.modf(routing.data)[0]
+    odd = csr_array((part * (1.0 - part), routing.indices, routing.indptr), shape=routing.shape)
+    one_way = np.asarray(routing @ np.ones(len(graph.names))) <= 1.0
     rest = csc_array(eye_array(len(graph.names)) - routing)
     if len(graph.names) > _DENSE:
-        return Flow(routing, (splu(rest), splu(csc_array(rest.T))))
+        return Flow(routing, odd, one_way, (splu(rest), splu(csc_array(rest.T))))
     inverse: Floats = np.linalg.inv(rest.toarray()).astype(np.float64)
-    return Flow(routing, inverse)
+    return Flow(routing, odd, one_way, inverse)
 
 
 def flow_of(topology: Topology) -> Flow:
