@@ -33,7 +33,6 @@ from headgate.measure.gauges import Gauges
 from headgate.measure.smoothing import Smoothing
 from headgate.model.learned import Learned
 from headgate.model.stations import Counts, Floats
-from headgate.model.traffic import visits
 from headgate.place.extra_slots import place_with_extra_slots
 from headgate.place.placer import Placer
 from headgate.plan.demand import stations_of
@@ -73,7 +72,6 @@ class LoopState:
     settings: Settings
     gauges: Gauges
     learned: Learned
-    visits: Floats
     plan_memory: Any
     forecast_memory: Any = None
     forecast: Forecast | None = None
@@ -88,7 +86,6 @@ def start(settings: Settings) -> LoopState:
         settings=settings,
         gauges=Gauges(settings.topology.names, settings.smoothing),
         learned=Learned.start(settings.topology),
-        visits=visits(settings.topology),
         plan_memory=settings.policy.start(),
         forecast_memory=settings.forecaster.start() if settings.forecaster else None,
     )
@@ -132,12 +129,8 @@ def _forecast(state: LoopState, observation: Observation, now_s: float) -> LoopS
 
 
 def _situation(state: LoopState, seen: Observation, rate_per_s: float, now_s: float) -> Situation:
-    settings = state.settings
-    expected = (state.visits * rate_per_s).tolist()
-    arrivals = {}
-    for i, name in enumerate(settings.topology.names):
-        measured = seen.operators[name].arrivals_per_s
-        arrivals[name] = expected[i] if measured is None else measured
+    settings, names = state.settings, state.settings.topology.names
+    arrivals = dict(zip(names, (state.learned.visits * rate_per_s).tolist(), strict=True))
     return Situation(
         now_s,
         state.learned.topology,

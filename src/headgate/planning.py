@@ -139,11 +139,27 @@ def _predicted(
 ) -> Prediction:
     """Latency and rate of the plan; threads that share a slot serve at the rate their profile gives them together."""
     real = topology.with_operators(_as_placed(topology, proposal, placement))
+    return predict_allocation(real, rate_per_s, proposal.processors, source_rates)
+
+
+def predict_allocation(
+    topology: Topology,
+    rate_per_s: float,
+    processors: Mapping[str, int],
+    source_rates: Mapping[str, float] | None = None,
+) -> Prediction:
+    """What the models say of an allocation under a rate.
+
+    >>> from headgate.domain import Edge
+    >>> one = Topology("t", (Operator("a", 10.0),), (Edge("source", "a"),))
+    >>> round(predict_allocation(one, 6.0, {"a": 1}).sojourn.mean_s, 3)
+    0.25
+    """
     situation = situation_at(topology, rate_per_s, source_rates=source_rates)
     arrivals = np.array([situation.operator_arrivals_per_s[name] for name in topology.names])
     outside = outside_rate(topology, rate_per_s) if source_rates is None else sum(source_rates.values())
-    stations = Stations.of(real, arrivals, outside)
-    return predict(real, stations, proposal.processors, sustained_per_s(real, dict(proposal.processors)))
+    stations = Stations.of(topology, arrivals, outside)
+    return predict(topology, stations, processors, sustained_per_s(topology, dict(processors)))
 
 
 def _as_placed(topology: Topology, proposal: Proposal, placement: Placement) -> tuple[Operator, ...]:

@@ -7,7 +7,8 @@ The rules, in the order they are asked:
 3. bounds         least and most processors, and the budget: the proposal is cut to them
 4. window         a smaller number is taken only as low as the largest proposal of the last ``settle_down_s``
 5. dead band      an operator's change of at most ``dead_band`` of what it has is not worth making, unless it must
-6. no escalation  more was given last time and did not help: no more until the load has changed
+6. no escalation  more was given last time and did not help, though every operator keeps up: no more until the load
+                  has changed
 7. cool-down      T_ra: ``cooldown_s`` since the last move, and since the start
 8. it pays        gain over ``horizon_s`` against the pause and the catching up, in slot-seconds
 
@@ -137,6 +138,8 @@ def _no_escalation(ledger: Ledger, request: Request, want: Mapping[str, int], ru
     last, total = ledger.last_raise, sum(want.values())
     if last is None or total <= sum(request.have.values()) or request.late is None or last.late is None:
         return None
+    if any(busy >= rules.must_share for busy in request.utilisation.values()):
+        return None  # an operator cannot keep up: it is plain what more are for
     more_load = (request.arrivals_per_s or 0.0) > last.arrivals_per_s * (1 + rules.dead_band)
     helped = request.late < last.late * (1 - rules.helped_share)
     if request.late <= 1 or more_load or helped:

@@ -7,23 +7,26 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Protocol, runtime_checkable
 
-import click
 import typer
 
 from headgate import __version__
+from headgate.cli.demo import demo
 from headgate.cli.plan import plan
 from headgate.cli.policies import policies
+from headgate.cli.simulate import simulate
 from headgate.errors import HeadgateError
 
 app = typer.Typer(
     name="headgate",
     help="Keep a streaming pipeline's latency promise with the fewest processors, and say why.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
 )
 app.command()(plan)
+app.command()(simulate)
+app.command()(demo)
 app.command()(policies)
 
 
@@ -35,11 +38,24 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
     ] = False,
 ) -> None:
     """Keep a streaming pipeline's latency promise with the fewest processors, and say why."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
+
+
+@runtime_checkable
+class UsageProblem(Protocol):
+    """What the parser raises; typer brings its own copy of click along, so the class itself has no fixed name."""
+
+    exit_code: int
+
+    def format_message(self) -> str: ...
 
 
 def main() -> None:
@@ -54,12 +70,7 @@ def run(arguments: list[str]) -> int:
         return code if isinstance(code, int) else 0
     except HeadgateError as problem:
         return _say(str(problem), problem.exit_code)
-    except click.exceptions.NoArgsIsHelpError as problem:
-        typer.echo(problem.format_message())
-        return 2
-    except click.ClickException as problem:
-        return _say(" ".join(problem.format_message().split()), 2)
-    except (click.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         return _say("stopped", 130)
     except BrokenPipeError:
         # The reader left (a pager, head): nothing is wrong, but Python would complain when it flushes at exit.
@@ -67,6 +78,10 @@ def run(arguments: list[str]) -> int:
         return 0
     except MemoryError:
         return _say("not enough memory for a problem of this size: make it smaller", 3)
+    except Exception as problem:
+        if isinstance(problem, UsageProblem):
+            return _say(" ".join(problem.format_message().split()), 2)
+        raise
 
 
 def _say(text: str, code: int) -> int:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 
 def finite(value: object) -> object:
@@ -30,6 +32,18 @@ def print_json(document: Mapping[str, object]) -> None:
 def console() -> Console:
     """Tables; plain text where standard output is no terminal."""
     return Console(highlight=False, soft_wrap=not sys.stdout.isatty(), width=None if sys.stdout.isatty() else 140)
+
+
+@contextmanager
+def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[float], None]]:
+    """A bar on standard error, told the share done; nothing where nobody watches."""
+    bar = Console(stderr=True)
+    if quiet or not bar.is_terminal:
+        yield lambda share: None
+        return
+    with Progress(TextColumn(what), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), console=bar) as progress:
+        task = progress.add_task(what, total=1.0)
+        yield lambda share: progress.update(task, completed=share)
 
 
 def seconds(value: float | None) -> str:

@@ -10,9 +10,11 @@ from typing import Any
 
 from headgate.errors import BadInput
 from headgate.forecast.arma import Arma
+from headgate.forecast.calibrated import Calibrated
 from headgate.forecast.forecaster import Forecaster
 from headgate.forecast.recent_peak import RecentPeak
 from headgate.forecast.seasonal import Seasonal
+from headgate.forecast.trend import Trend
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,13 @@ FORECASTERS: Mapping[str, Entry] = MappingProxyType(
             "ARMA(p, q), order by AIC, refitted by maximum likelihood on a sliding window",
             "uncertainty-aware VM scheduling, Eq 9 to 13",
         ),
+        "calibrated": Entry(
+            Calibrated,
+            "experts with errors that are measured, so that its quantiles hold what they announce",
+            "headgate; adaptive conformal inference",
+        ),
         "recent-peak": Entry(RecentPeak, "the largest recent rate with a margin", "peer"),
+        "trend": Entry(Trend, "a damped trend, for seconds to a minute ahead", "Holt; Gardner and McKenzie"),
         "seasonal": Entry(Seasonal, "the same time of the season before, at today's level", "seasonal naive, textbook"),
     }
 )

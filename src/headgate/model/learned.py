@@ -1,4 +1,5 @@
-"""What the running pipeline has taught: each operator's service rate, variability and batch costs, and how surely.
+"""What the running pipeline has taught: how many rows reach each operator, its service rate, variability and batch
+costs, and how surely.
 
 An operator in micro-batches is learned from its batches (``batch_fit``). One with a queue is learned from its measured
 service rate; the standard error comes from how much the measurements scatter, with the past forgotten slowly.
@@ -7,7 +8,7 @@ service rate; the standard error comes from how much the measurements scatter, w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,13 @@ from numpy.typing import NDArray
 from headgate.domain import BatchCosts, Observation, Operator, OperatorObservation, Topology
 from headgate.domain.topology import LARGEST, SLOWEST_PER_S
 from headgate.model.batch_fit import BatchFits, BatchLaw
+from headgate.model.traffic import visits
 
 Floats = NDArray[np.float64]
 
 _FORGET = 0.95
+_FORGET_VISITS = 0.9
+_KEEPS_UP = 0.95
 # A figure that moved by less than this is left as it was: it saves rebuilding values that plan the same.
 _SAME = 1e-3
 
@@ -30,12 +34,14 @@ class Learned:
     topology: Topology
     fits: BatchFits
     scatter: Floats
+    visits: Floats
     service_rsd: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def start(cls, topology: Topology) -> Learned:
         """Before anything was measured: what the topology says."""
-        return cls(topology, BatchFits.start(topology.operators), np.zeros((len(topology.operators), 3)))
+        fits, scatter = BatchFits.start(topology.operators), np.zeros((len(topology.operators), 3))
+        return cls(topology, fits, scatter, visits(topology))
 
     def after(self, raw: Observation, smoothed: Observation) -> Learned:
         """With one more observation; rates are taken from the smoothed one, scatter and batches from the raw one."""
@@ -48,7 +54,8 @@ class Learned:
         )
         same = all(a is b for a, b in zip(operators, self.topology.operators, strict=True))
         topology = self.topology if same else self.topology.with_operators(operators)
-        return replace(self, topology=topology, fits=fits, scatter=scatter, service_rsd=self._errors(laws, scatter))
+        reach = _visits(self.visits, topology, smoothed)
+        return Learned(topology, fits, scatter, reach, self._errors(laws, scatter))
 
     def _errors(self, laws: Mapping[str, BatchLaw], scatter: Floats) -> Mapping[str, float]:
         count, mean, square = scatter.T
@@ -61,6 +68,22 @@ class Learned:
                 law = laws.get(operator.name)
                 out[operator.name] = law.service_rsd if law else self.service_rsd.get(operator.name, 0.0)
         return out
+
+
+def _visits(known: Floats, topology: Topology, seen: Observation) -> Floats:
+    """Rows that reach each operator per outside row, as measured while every operator keeps up.
+
+    Behind an operator that does not, less arrives than will once it does: then what was known stays.
+    """
+    rate = seen.arrivals_per_s
+    if not rate:
+        return known
+    measured = np.array([seen.of(name).arrivals_per_s or np.nan for name in topology.names], dtype=np.float64) / rate
+    carried = np.array([seen.running.get(o.name, 1) * o.service_per_s for o in topology.operators])
+    if (known * rate >= _KEEPS_UP * carried).any():
+        return known
+    blended: Floats = np.where(np.isnan(measured), known, _FORGET_VISITS * known + (1 - _FORGET_VISITS) * measured)
+    return blended
 
 
 def _taught(operator: Operator, seen: OperatorObservation, law: BatchLaw | None) -> Operator:

@@ -1,6 +1,7 @@
 """headgate's own policy: the best of the papers, one after the other.
 
-1. load       the forecast's quantile over the time a move takes to bear fruit (uncertainty-aware scheduling), else now
+1. load       the forecast's quantile over the time a move takes to bear fruit (uncertainty-aware scheduling), else now;
+              and what it takes to work off a backlog within ``catch_up_s``
 2. capacity   each learned service rate lowered by z standard errors (the model's own uncertainty)
 3. processors DRS's greedy under the law that holds for each operator, until mean and quantile promises are kept
               with a margin; never beyond the micro-batch law's minimum
@@ -13,7 +14,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import ndtri
@@ -25,14 +27,15 @@ from headgate.model.stations import Counts, Stations
 from headgate.plan.demand import stations_of
 from headgate.plan.drs import best_effort, explain, min_within_knee, require_enough
 from headgate.plan.greedy import GreedyPath, ample, greedy_path
-from headgate.plan.pace import paces
+from headgate.plan.pace import paced_mean_s, paces
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The model's bias: measured over predicted mean sojourn of what ran, smoothed."""
+    """The model's bias (measured over predicted mean sojourn of what ran, smoothed), and the paces last ordered."""
 
     bias: float = 1.0
+    pace_s: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,36 +43,43 @@ class HeadgatePolicy:
     """headgate's own policy.
 
     ``level`` is the forecast quantile and the confidence in each service rate; ``margin`` the share of a latency bound
-    kept in reserve; ``lead_steps`` how many forecast steps a move looks ahead.
+    kept in reserve; ``lead_steps`` how many forecast steps a move looks ahead; ``catch_up_s`` the time to work off rows
+    that wait beyond what arrives within the goal; ``paced_share`` the share of a mean promise that batches may use up
+    by starting late (they cost less then); ``most_growth`` bounds what a forecast that has seen little may ask for,
+    against the load now.
     """
 
     level: float = 0.95
     margin: float = 0.1
     lead_steps: int = 4
+    catch_up_s: float = 60.0
+    paced_share: float = 0.6
+    most_growth: float = 1.5
     name: str = "headgate"
 
     def start(self) -> Memory:
         return Memory()
 
     def propose(self, memory: Memory, situation: Situation) -> tuple[Memory, Proposal]:
-        memory = _with_bias(memory, situation)
         load, why_load = self._load(situation)
-        stations = self._cautious(situation, load)
+        stations, why_backlog = self._with_backlog(situation, self._cautious(situation, load))
+        bias = memory.bias if why_backlog else _bias(memory, situation)
         try:
-            k, why, feasible = self._plan(memory, situation, stations)
+            k, why, feasible = self._plan(bias, situation, stations)
         except Infeasible as problem:
             k, why, feasible = best_effort(stations, _bounded(situation).limits), str(problem), False
         k, why_whole = _whole_executors(situation, stations, k)
         processors = dict(zip(stations.names, map(int, k), strict=True))
-        reasons = (why_load, why, *why_whole, *explain(stations, k, situation.running))
-        return memory, Proposal(processors, reasons, feasible, pace_s=paces(stations, k, self._mean_goal(situation)))
+        reasons = (why_load, *why_backlog, why, *why_whole, *explain(stations, k, situation.running))
+        pace_s = paces(stations, k, self._paced_goal(situation, bias))
+        return Memory(bias, pace_s), Proposal(processors, reasons, feasible, pace_s=pace_s)
 
     def _load(self, situation: Situation) -> tuple[float, str]:
         now, forecast = situation.arrivals_per_s, situation.forecast
         if forecast is None or now <= 0:
             return 1.0, f"load: {now:.4g} rows/s as it is now (no forecast)"
         ahead = forecast.upper_per_s(self.level)[: self.lead_steps]
-        peak = max(float(ahead.max()), now)
+        peak = max(min(float(ahead.max()), self.most_growth * now), now)
         return peak / now, (
             f"load: {peak:.4g} rows/s, the {self.level:.0%} forecast of the next "
             f"{len(ahead) * forecast.step_s:g} s (now {now:.4g})"
@@ -84,14 +94,26 @@ class HeadgatePolicy:
         lowered = stations.laws.service_per_s * np.maximum(1.0 - float(ndtri(self.level)) * errors, 0.25)
         return replace(stations, laws=stations.laws._replace(service_per_s=lowered))
 
-    def _mean_goal(self, situation: Situation) -> float | None:
-        mean = situation.goal.mean_s
-        return None if mean is None else mean * (1 - self.margin)
+    def _with_backlog(self, situation: Situation, stations: Stations) -> tuple[Stations, tuple[str, ...]]:
+        """Arrivals raised by the rows that wait beyond one goal's worth of arrivals, spread over ``catch_up_s``."""
+        queues = np.array([situation.observation.of(name).queue_rows or 0.0 for name in stations.names])
+        usual = stations.laws.arrivals_per_s * max(situation.goal.mean_s or 1.0, 1.0)
+        extra = np.maximum(queues - usual, 0.0) / self.catch_up_s
+        if not extra.any():
+            return stations, ()
+        worst = int(extra.argmax())
+        laws = stations.laws._replace(arrivals_per_s=stations.laws.arrivals_per_s + extra)
+        why = f"{queues[worst]:,.0f} rows wait at {stations.names[worst]}: {extra[worst]:,.4g} rows/s more"
+        return replace(stations, laws=laws), (f"{why} for {self.catch_up_s:g} s",)
 
-    def _plan(self, memory: Memory, situation: Situation, stations: Stations) -> tuple[Counts, str, bool]:
+    def _paced_goal(self, situation: Situation, bias: float) -> float | None:
+        """Batches may wait for part of the mean promise only: what they wait is no longer there for surprises."""
+        mean = situation.goal.mean_s
+        return None if mean is None else mean * self.paced_share / max(bias, 1.0)
+
+    def _plan(self, bias: float, situation: Situation, stations: Stations) -> tuple[Counts, str, bool]:
         bounds = {
-            what: bound * (1 - self.margin) / max(memory.bias, 1.0)
-            for what, bound in situation.goal.latency_bounds.items()
+            what: bound * (1 - self.margin) / max(bias, 1.0) for what, bound in situation.goal.latency_bounds.items()
         }
         limits = _bounded(situation).limits
         if not bounds:
@@ -105,23 +127,24 @@ class HeadgatePolicy:
         reached = _reached(situation, stations, k, bounds)
         told = ", ".join(f"{what} {reached[what]:.4g} s (goal {bound:.4g} s)" for what, bound in bounds.items())
         kept = all(reached[what] <= bound for what, bound in bounds.items())
-        why = f"{int(k.sum())} processors: {told}; {self.margin:.0%} in reserve, model bias {memory.bias:.2f}"
+        why = f"{int(k.sum())} processors: {told}; {self.margin:.0%} in reserve, model bias {bias:.2f}"
         if not kept:
             why += "; the goal is out of reach within the limits"
         return k, why, kept
 
 
-def _with_bias(memory: Memory, situation: Situation) -> Memory:
-    """Compare what was measured with what the model says of what runs; only where the model says it is stable."""
+def _bias(memory: Memory, situation: Situation) -> float:
+    """Compare what was measured with what the model says of what runs; only where all keep up and nothing moves."""
     measured, names = situation.observation.sojourn, situation.topology.names
-    if measured is None or not all(name in situation.running for name in names):
-        return memory
+    if measured is None or situation.observation.rescaling or not all(name in situation.running for name in names):
+        return memory.bias
     k = np.array([situation.running[name] for name in names], dtype=np.int64)
-    predicted = stations_of(situation).total_mean_s(k)
-    if not (math.isfinite(predicted) and predicted > 0):
-        return memory
-    ratio = min(max(measured.mean_s / predicted, 0.25), 4.0)
-    return Memory(0.9 * memory.bias + 0.1 * ratio)
+    stations = stations_of(situation)
+    predicted = paced_mean_s(stations, k, memory.pace_s)
+    if not (math.isfinite(predicted) and predicted > 0) or (stations.offered >= 0.95 * k).any():
+        return memory.bias
+    ratio = min(max(measured.mean_s / predicted, 0.5), 3.0)
+    return 0.95 * memory.bias + 0.05 * ratio
 
 
 def _bounded(situation: Situation) -> Situation:

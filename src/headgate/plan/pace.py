@@ -7,6 +7,8 @@ start as rarely as the promise allows: all operators stretch their b* by one com
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from headgate.model.stations import Counts, Stations
@@ -38,3 +40,15 @@ def paces(stations: Stations, processors: Counts, mean_goal_s: float | None) -> 
     fixed = float(stations.weights @ np.where(batched, own - laws.commit_s, queueing))
     factor = min((mean_goal_s - fixed) / slope if slope > 0 else 1.0, _MOST_STRETCH)
     return dict(zip(names, (settled[batched] * factor if factor > 1 else np.zeros(len(names))).tolist(), strict=True))
+
+
+def paced_mean_s(stations: Stations, processors: Counts, pace_s: Mapping[str, float]) -> float:
+    """E[T] (Eq 4) with batches started every ``pace_s``; back to back where none is given or batches take longer."""
+    laws = stations.laws
+    every = np.array([pace_s.get(name, 0.0) for name in stations.names])
+    own = laws.overhead_s + laws.per_task_s * processors
+    mean, busy = stations.mean_s(processors), stations.offered / processors
+    waiting = (laws.overhead_s > 0) & (every * (1 - busy) > own)
+    paced = every / 2 + own + every * busy - laws.commit_s
+    reached = laws.arrivals_per_s > 0
+    return float(np.sum((stations.weights * np.where(waiting, paced, mean))[reached]))

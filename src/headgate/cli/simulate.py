@@ -1,0 +1,108 @@
+"""`headgate simulate`: an allocation under a load, row by row, against what the models predict."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from headgate.cli.out import console, print_json, progress_bar, rate, seconds
+from headgate.cli.plan import rates_from
+from headgate.config.goal_text import duration_s, pairs_from
+from headgate.config.topology_file import read_topology
+from headgate.domain import Topology
+from headgate.errors import BadInput
+from headgate.planning import predict_allocation
+from headgate.simulate.arrivals import poisson
+from headgate.simulate.result import SimulationResult
+from headgate.simulate.scenario import Load, Mode
+from headgate.simulate.simulation import simulate as run
+
+_MODES: dict[str, Mode] = {"queue": "queue", "micro-batch": "micro-batch"}
+
+
+def simulate(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The topology, a TOML file.")],
+    rate_text: Annotated[
+        str, typer.Option("--rate", metavar="R", help="Rows a second from outside; NAME=R,... for named sources.")
+    ],
+    allocation: Annotated[str, typer.Option(metavar="A=K,B=K", help="Processors of every operator.")],
+    length: Annotated[str, typer.Option("--seconds", metavar="S", help="Simulated time: 600, 10min, 2h.")] = "3600",
+    seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 1,
+    mode: Annotated[str, typer.Option(help="queue or micro-batch.")] = "queue",
+    json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+) -> int:
+    """Simulate a pipeline at a steady load and compare it with the models' prediction."""
+    topology = read_topology(file)
+    if mode not in _MODES:
+        raise BadInput(f"mode is {mode!r}: give one of {', '.join(_MODES)}")
+    processors = allocation_from(allocation, topology)
+    total, by_source = rates_from(rate_text, topology)
+    load: Load = total if by_source is None else {source: poisson(r) for source, r in by_source.items()}
+    begin = time.perf_counter()
+    with progress_bar("simulating", quiet=json_out) as progress:
+        result = run(topology, load, processors, duration_s(length), seed, mode=_MODES[mode], progress=progress)
+    wall_s = time.perf_counter() - begin
+    if json_out:
+        print_json({**asdict(result), "wall_s": wall_s})
+    else:
+        _show(topology, result, total, processors, wall_s, console())
+    return 0 if result.stable else 1
+
+
+def allocation_from(text: str, topology: Topology) -> dict[str, int]:
+    """``a=3,b=4`` for every operator of the topology."""
+    given = pairs_from(text, "allocation")
+    for name, count in given.items():
+        if name not in topology.index:
+            raise BadInput(f"allocation names {name!r}, which is no operator; known are {', '.join(topology.names)}")
+        if count < 1 or count != int(count):
+            raise BadInput(f"allocation of {name!r} is {count:g}: give a whole number of at least 1")
+    missing = [name for name in topology.names if name not in given]
+    if missing:
+        raise BadInput(f"allocation lacks {', '.join(missing[:5])}: name every operator, for example {missing[0]}=1")
+    return {name: int(count) for name, count in given.items()}
+
+
+def _show(
+    topology: Topology,
+    result: SimulationResult,
+    rate_per_s: float,
+    processors: dict[str, int],
+    wall_s: float,
+    out: Console,
+) -> None:
+    speed = result.events / wall_s if wall_s > 0 else 0.0
+    out.print(
+        f"[bold]{escape(topology.name)}[/] at {rate(result.arrivals_per_s)}: {result.events:,} events in "
+        f"{seconds(wall_s)} ({speed / 1e6:.1f} million a second), the first {seconds(result.warm_up_s)} left out\n"
+    )
+    expected = predict_allocation(topology, rate_per_s, processors)
+    table = Table("operator", box=None, pad_edge=False)
+    for heading in ("processors", "busy", "waiting rows", "mean", "+-", "model's mean"):
+        table.add_column(heading, justify="right")
+    for name, o in result.operators.items():
+        model = seconds(expected.operators[name].mean_s)
+        cells = (
+            str(o.processors),
+            f"{o.utilisation:.0%}",
+            f"{o.queue:.1f}",
+            seconds(o.mean_s),
+            seconds(o.ci95_s),
+            model,
+        )
+        table.add_row(escape(name), *cells)
+    out.print(table)
+    for reason in result.reasons:
+        out.print(f"[red]{escape(reason)}[/]")
+    whole = expected.sojourn
+    out.print(
+        f"\nfrom source to sink: mean {seconds(result.mean_s)} +- {seconds(result.ci95_s)} "
+        f"(model {seconds(whole.mean_s)}), p95 {seconds(result.p95_s)} (model {seconds(whole.p95_s)})"
+    )

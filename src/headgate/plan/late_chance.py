@@ -1,0 +1,83 @@
+"""The chance that load exceeds capacity, and the number of machines that weighs it best against their cost.
+
+    P(k) = mean over steps h of  sum_i weight_i Phi((mean_h + sd_h score_i - capacity_k)/noise_k)
+    k* = argmin over k of  k + price P(k)
+
+The load's law is that of the forecast's scores, the capacity's is normal. Of thousands of sorted scores some 60 are
+enough: each of the highest alone, further down one for ever more of them. No k beyond a maximum of the curve is chosen.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_GROWTH = 6  # below the j-th highest score one stands for j/6: halving or doubling it moves no decision by a machine
+
+
+@njit(cache=True)
+def weighed(
+    mean: Floats, sd: Floats, scores: Floats, capacity: Floats, noise: Floats, running: int, price: float
+) -> tuple[int, float, float, float]:
+    """The best number, the cost of staying with ``running`` above it, and the late chance of staying and of moving.
+
+    >>> one, sizes = np.array([10.0]), np.arange(1.0, 31)
+    >>> best, regret, stay, move = weighed(one, 0.1 * one, np.array([-1.0, 0.0, 1.0]), sizes, 0.05 * sizes, 10, 100.0)
+    >>> best, round(regret), stay > move
+    (13, 47, True)
+    """
+    points, weights = thinned(scores)
+    chance = late_chance(mean, sd, points, weights, capacity[running - 1], noise[running - 1])
+    best, best_cost, best_chance = running, running + price * chance, chance
+    stay = best_cost
+    k, half = 1, 0.5 * mean.max()
+    while k < len(capacity) and capacity[k - 1] < half:
+        k += 1
+    top = -1.0
+    while k <= len(capacity) and k < best_cost:
+        if capacity[k - 1] > top:
+            top = capacity[k - 1]
+            p = late_chance(mean, sd, points, weights, top, noise[k - 1])
+            if k + price * p < best_cost:
+                best, best_cost, best_chance = k, k + price * p, p
+        k += 1
+    return best, stay - best_cost, chance, best_chance
+
+
+@njit(cache=True)
+def thinned(scores: Floats) -> tuple[Floats, Floats]:
+    """A few of the rising ``scores``, falling, dense at the top; with the share of all that each stands for.
+
+    >>> points, weights = thinned(np.arange(4000.0))
+    >>> points[:2].tolist(), len(points), round(float(weights.sum()), 9)
+    ([3999.0, 3998.0], 51, 1.0)
+    """
+    n = len(scores)
+    points, weights = np.zeros(n), np.zeros(n)
+    used, upper = 0, n
+    while upper > 0:
+        lower = max(0, upper - max(1, (n - upper) // _GROWTH))
+        points[used] = scores[(lower + upper - 1) // 2]
+        weights[used] = (upper - lower) / n
+        used += 1
+        upper = lower
+    return points[:used], weights[:used]
+
+
+@njit(cache=True)
+def late_chance(mean: Floats, sd: Floats, points: Floats, weights: Floats, capacity: float, noise: float) -> float:
+    """P(load > capacity), averaged over the steps; ``points`` fall."""
+    total = 0.0
+    spread = max(noise, 1e-9 * capacity, 1e-300)
+    for h in range(len(mean)):
+        for i in range(len(points)):
+            z = (max(mean[h] + sd[h] * points[i], 0.0) - capacity) / spread
+            if z < -5.0:
+                break
+            total += weights[i] * (1.0 if z > 5.0 else 0.5 * math.erfc(-z / math.sqrt(2.0)))
+    return total / len(mean)

@@ -1,0 +1,199 @@
+"""The command line as people and scripts use it: what it prints where, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headgate.cli.app import run
+from headgate.plan.catalogue import POLICIES
+
+CHAIN = """
+name = "chain"
+[[operators]]
+name = "parse"
+service_rate_per_s = 310.0
+[[operators]]
+name = "pi"
+service_rate_per_s = 105.0
+[[edges]]
+from = "source"
+to = "parse"
+[[edges]]
+from = "parse"
+to = "pi"
+selectivity = 0.5
+"""
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> str:
+    path = tmp_path / "chain.toml"
+    path.write_text(CHAIN)
+    return str(path)
+
+
+def document(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    out, err = capsys.readouterr()
+    assert err == ""
+    found = json.loads(out)
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_every_policy_plans_by_name_with_the_contracts_keys(
+    policy: str, chain: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = run(["plan", chain, "--rate", "500", "--policy", policy, "--json"])
+    found = document(capsys)
+    assert code in (0, 1)
+    assert {"policy", "operators", "slots", "extra_slots", "vms", "mapping", "predicted", "feasible", "reasons"} <= set(
+        found
+    )
+    operators, predicted = found["operators"], found["predicted"]
+    assert isinstance(operators, dict)
+    assert {"processors", "arrivals_per_s", "utilisation", "mean_s"} <= set(operators["parse"])
+    assert operators["pi"]["arrivals_per_s"] == 250.0
+    assert isinstance(predicted, dict)
+    assert {"mean_s", "p95_s", "rate_per_s"} <= set(predicted)
+
+
+@pytest.mark.parametrize("mapper", ["dsm", "rsm", "sam", "mc-stream", "es-stream"])
+def test_every_mapper_places_every_thread_once(mapper: str, chain: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["plan", chain, "--rate", "500", "--policy", "drs", "--mapper", mapper, "--json"])
+    found = document(capsys)
+    mapping, operators = found["mapping"], found["operators"]
+    assert isinstance(mapping, dict)
+    assert isinstance(operators, dict)
+    for name in ("parse", "pi"):
+        placed = sum(threads for groups in mapping.values() for operator, threads in groups if operator == name)
+        assert placed == operators[name]["processors"]
+
+
+def test_a_kept_promise_exits_0_and_a_broken_one_1(chain: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", chain, "--rate", "500", "--slo", "mean=2s"]) == 0
+    assert run(["plan", chain, "--rate", "500", "--slo", "mean=1ms"]) == 1
+    out = capsys.readouterr().out
+    assert "does not keep its goals" in out
+    assert "why" in out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["plan", "none.toml", "--rate", "5"],
+        ["plan", "CHAIN"],
+        ["plan", "CHAIN", "--rate", "fast"],
+        ["plan", "CHAIN", "--rate", "-5"],
+        ["plan", "CHAIN", "--rate", "nan"],
+        ["plan", "CHAIN", "--rate", "x=5"],
+        ["plan", "CHAIN", "--rate", "5", "--policy", "magic"],
+        ["plan", "CHAIN", "--rate", "5", "--mapper", "magic"],
+        ["plan", "CHAIN", "--rate", "5", "--slo", "soon"],
+        ["plan", "CHAIN", "--rate", "5", "--budget", "0"],
+        ["plan", "CHAIN", "--rate", "5", "--vm-sizes", "0"],
+        ["plan", "CHAIN", "--rate", "5", "--vm-sizes", "a,b"],
+        ["plan", "CHAIN", "--rate", "5", "--colour", "red"],
+        ["simulate", "CHAIN", "--rate", "5", "--allocation", "parse=1"],
+        ["simulate", "CHAIN", "--rate", "5", "--allocation", "parse=1,pi=0"],
+        ["simulate", "CHAIN", "--rate", "5", "--allocation", "parse=1,pi=1", "--seconds", "soon"],
+        ["simulate", "CHAIN", "--rate", "5", "--allocation", "parse=1,pi=1", "--mode", "magic"],
+        ["demo", "--policy", "magic"],
+        ["magic"],
+    ],
+)
+def test_bad_input_is_one_line_on_standard_error_and_exit_code_2(
+    arguments: list[str], chain: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = run([chain if argument == "CHAIN" else argument for argument in arguments])
+    out, err = capsys.readouterr()
+    assert code == 2
+    assert out == ""
+    assert err.startswith("headgate: ")
+    assert err.count("\n") == 1
+
+
+def test_a_simulation_agrees_with_the_plan(chain: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["plan", chain, "--rate", "500", "--policy", "drs", "--slo", "mean=20ms", "--json"])
+    plan = document(capsys)
+    operators, predicted = plan["operators"], plan["predicted"]
+    assert isinstance(operators, dict)
+    assert isinstance(predicted, dict)
+    allocation = ",".join(f"{name}={found['processors']}" for name, found in operators.items())
+    arguments = [
+        "simulate",
+        chain,
+        "--rate",
+        "500",
+        "--allocation",
+        allocation,
+        "--seconds",
+        "2000",
+        "--seed",
+        "3",
+        "--json",
+    ]
+    assert run(arguments) == 0
+    first = document(capsys)
+    assert first["mean_s"] == pytest.approx(predicted["mean_s"], rel=0.03)
+    assert first["p95_s"] == pytest.approx(predicted["p95_s"], rel=0.05)
+    assert {"mean_s", "ci95_s", "p95_s", "operators", "events", "wall_s"} <= set(first)
+    run(arguments)
+    again = document(capsys)
+    assert {**first, "wall_s": 0} == {**again, "wall_s": 0}
+
+
+def test_an_overloaded_simulation_says_so_and_exits_1(chain: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["simulate", chain, "--rate", "500", "--allocation", "parse=1,pi=1", "--seconds", "100"]
+    assert run([*arguments, "--json"]) == 1
+    assert document(capsys)["mean_s"] is None
+    assert run(arguments) == 1
+
+
+def test_the_demo_keeps_its_promise_and_loses_no_row(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["demo", "--seconds", "720", "--json"]) == 0
+    found = document(capsys)
+    assert found["lost"] == found["duplicated"] == 0
+    assert isinstance(found["slo_kept"], float)
+    assert found["slo_kept"] > 0.9
+    assert found["decisions"]
+    rows_in, rows_out, inside = found["rows_in"], found["rows_out"], found["rows_inside"]
+    assert isinstance(rows_out, int)
+    assert isinstance(inside, int)
+    assert rows_in == rows_out + inside
+
+
+def test_the_demo_shows_a_person_the_plan_the_run_and_every_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["demo", "--seconds", "720"]) == 0
+    out = capsys.readouterr().out
+    for words in ("The plan before anything runs", "A simulated run", "every move and why", "static peak", "0 lost"):
+        assert words in out
+
+
+def test_policies_are_listed_with_their_origin(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["policies"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in POLICIES)
+    run(["policies", "--json"])
+    assert set(POLICIES) == set(json.loads(capsys.readouterr().out)["policies"])
+
+
+def test_the_installed_command_answers() -> None:
+    command = Path(sys.executable).parent / "headgate"
+    done = subprocess.run([str(command), "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("headgate ")
+    empty = subprocess.run([str(command)], capture_output=True, text=True, check=False)
+    assert empty.returncode == 2
+    assert "plan" in empty.stdout
+
+
+def test_a_reader_that_leaves_early_is_no_error(chain: str) -> None:
+    command = Path(sys.executable).parent / "headgate"
+    line = f"{command} plan {chain} --rate 500 --json | head -c 10"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
