@@ -14,8 +14,9 @@ MODES = ("queue", "micro-batch")
 _OVERHEAD_S, _PER_TASK_S, _COMMIT_S = 0.14, 0.03, 0.04
 
 
-def read_topology(path: Path) -> Topology:
+def read_topology(path: str | Path) -> Topology:
     """The pipeline described in ``path``; every mistake is one line that says where and what to do."""
+    path = Path(path)
     table = read_toml(path)
     name = table.text("name", path.stem)
     mode = _mode(table, "queue")
