@@ -64,7 +64,7 @@ def make_plan(
     >>> one = Topology("t", (Operator("a", 10.0),), (Edge("source", "a"),))
     >>> plan = make_plan(one, 25.0, "drs", Goal(mean_s=0.2))
     >>> plan.proposal.processors, plan.slots, plan.vm_sizes, round(plan.predicted.sojourn.mean_s, 3)
-    ({'a': 4}, 4, (4,), 0.113)
+    ({'a': 4}, 4, (4,), 0.121)
     """
     goal, limits, entry = goal or Goal(), limits or Limits(), policy_entry(policy)
     proposal = _proposed(entry, topology, rate_per_s, goal, limits, source_rates)
