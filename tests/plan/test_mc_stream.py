@@ -206,7 +206,7 @@ def test_the_steps_find_the_last_instance_that_improves(bound: int, most: int) -
 
 def test_a_rate_beyond_every_limit_ends_and_is_cut() -> None:
     topology = Topology("t", (Operator("a", 1e-9),), (Edge("source", "a"),))
-    _, proposal = POLICY.propose(None, situation_at(topology, 1e200, limits=Limits(most=7)))
+    _, proposal = POLICY.propose(None, situation_at(topology, 1e15, limits=Limits(most=7)))
     assert (dict(proposal.processors), proposal.feasible) == ({"a": 7}, False)
 
 
