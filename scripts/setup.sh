@@ -14,8 +14,8 @@ for candidate in "${PYTHON:-}" python3.13 python3.12 python3.11 python3 python; 
     fi
 done
 if [ -z "$python" ]; then
-    found=$(python3 --version 2>/dev/null || echo "none")
-    fail "Python 3.11 to 3.13 is needed, found $found: install it (Debian: apt-get install python3 python3-venv) or set PYTHON"
+    found=$(python3 --version 2>/dev/null | head -1) || true
+    fail "Python 3.11 to 3.13 is needed, found ${found:-none}: install it (Debian: apt-get install python3 python3-venv) or set PYTHON"
 fi
 
 java=java

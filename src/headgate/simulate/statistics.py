@@ -1,0 +1,74 @@
+"""What a finished run says: its mean with a confidence interval, and whether it was growing.
+
+The measured part of a run is cut into windows of equal length. The mean is a ratio of sums R = sum t / sum n (t the
+sojourns, n the inputs that completed). Its interval comes from batch means: with the windows gathered into b batches,
+
+    half width(b) = t_{b-1} sqrt(sum e_j^2 / (b (b-1))) / mean n_j,      e_j = t_j - R n_j
+
+and the widest of b = 5, 10 and 20 counts: heavy traffic makes neighbouring batches alike, which narrows the interval
+of many short batches; few long ones are free of that but vary. Share of 400 runs whose interval held the true mean
+(M/M/1 at 80% for 4,000 and 16,000 rows, at 95% for 47,500; a loop of three M/M/k stations):
+
+    20 batches, with a first-order correction   0.89  0.94  0.87  0.95
+    widest of the three                         0.93  0.97  0.91  0.97
+
+The warm-up is a fixed tenth of the run. MSER-5 would choose it by the data, but to minimise the variance it drops early
+spells of long queues, and so drew the mean down by 2% to 8% in those runs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+Floats = NDArray[np.float64]
+
+_BATCHES = (5, 10, 20)
+WINDOWS, WARM_UP_WINDOWS = 200, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean and the half width of its 95% confidence interval (``None``: too few windows to tell)."""
+
+    mean: float
+    half_width: float | None
+
+
+def ratio(sums: Floats, counts: Floats) -> Estimate | None:
+    """sum of ``sums`` / sum of ``counts`` over windows in order, with its interval; ``None`` without counts.
+
+    >>> ratio(np.array([2.0, 4.0] * 20), np.ones(40))
+    Estimate(mean=3.0, half_width=0.0)
+    """
+    total = float(counts.sum())
+    if total <= 0:
+        return None
+    mean = float(sums.sum()) / total
+    errors = sums - mean * counts
+    widths = [_deviation(errors, batches) / total for batches in _BATCHES if len(errors) >= batches]
+    return Estimate(mean, max(widths, default=None))
+
+
+def _deviation(errors: Floats, batches: int) -> float:
+    """Half width for the sum of all errors."""
+    gathered = np.array([part.sum() for part in np.array_split(errors, batches)])
+    spread = float(gathered @ gathered) * batches / (batches - 1)
+    return float(stdtrit(batches - 1, 0.975)) * math.sqrt(spread)
+
+
+def growth_per_s(inside: Floats, window_s: float) -> float:
+    """Slope of the number of rows inside over the second half of a run, by least squares.
+
+    >>> round(growth_per_s(np.arange(100.0) * 3, window_s=1.5), 6)
+    2.0
+    """
+    half = inside[len(inside) // 2 :]
+    if len(half) < 2:
+        return 0.0
+    at = (np.arange(len(half)) - (len(half) - 1) / 2) * window_s
+    return float(at @ half / (at @ at))
