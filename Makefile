@@ -31,4 +31,5 @@ lock: setup
 		--no-header --no-annotate --no-emit-index-url --upgrade -o requirements.lock
 
 clean:
+	find src -name '*.nb[ic]' -delete
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .coverage out

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from headgate.domain import SINK, Bundle, Limits, Proposal, Situation, TaskProfile, Topology, is_sink
 from headgate.errors import BadInput
-from headgate.model.task_profile import ROUNDING, Usage, profile_of, usage_at
+from headgate.model.task_profile import ENDPOINT_CPU, ROUNDING, Usage, profile_of, usage_at
 
 _SHARE_PRECISION = 1e-4
 
@@ -40,6 +40,26 @@ class Part:
 
 
 Allot = Callable[[Want], Part]
+
+
+@dataclass(frozen=True, slots=True)
+class Packer:
+    """What LSA and MBA are told: the shares of a slot that the one thread of a source or a sink uses."""
+
+    endpoint_cpu: float = ENDPOINT_CPU
+    endpoint_memory: float = 0.0
+
+    def __post_init__(self) -> None:
+        for what, share in zip(("endpoint_cpu", "endpoint_memory"), self.endpoint, strict=True):
+            if not 0 <= share <= 1:
+                raise BadInput(f"{what} is {share}: give the share of a slot that a source or a sink uses, 0 to 1")
+
+    @property
+    def endpoint(self) -> Usage:
+        return Usage(self.endpoint_cpu, self.endpoint_memory)
+
+    def start(self) -> None:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +132,6 @@ def propose(situation: Situation, allot: Allot, endpoint: Usage) -> Proposal:
     total = f"{plan.slots} slots = ceil(max(CPU {cpu:.2f}, memory {memory:.2f})), {plan.threads} threads"
     reasons = (*short, total, *(part.how for part in plan.parts.values()))
     return Proposal(plan.processors, reasons, not short, plan.bundles, plan.slots)
-
-
-def require_endpoint(endpoint: Usage) -> None:
-    for what, share in zip(("endpoint_cpu", "endpoint_memory"), endpoint, strict=True):
-        if not 0 <= share <= 1:
-            raise BadInput(f"{what} is {share}: give the share of a slot that a source or a sink uses, 0 to 1")
 
 
 def _wants(situation: Situation) -> list[Want]:

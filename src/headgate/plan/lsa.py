@@ -13,33 +13,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headgate.domain import Bundle, Proposal, Situation
-from headgate.model.task_profile import ENDPOINT_CPU, Usage
-from headgate.plan.allotment import Part, Want, propose, require_endpoint, spare_threads, whole_units
+from headgate.plan.allotment import Packer, Part, Want, propose, spare_threads, whole_units
 
 
 @dataclass(frozen=True, slots=True)
-class Lsa:
-    """``endpoint_cpu`` and ``endpoint_memory``: the shares of a slot that the one thread of a source or a sink uses."""
-
-    endpoint_cpu: float = ENDPOINT_CPU
-    endpoint_memory: float = 0.0
-
-    def __post_init__(self) -> None:
-        require_endpoint(self._endpoint)
+class Lsa(Packer):
+    """Linear scaling allocation as a policy."""
 
     @property
     def name(self) -> str:
         return "lsa"
 
-    @property
-    def _endpoint(self) -> Usage:
-        return Usage(self.endpoint_cpu, self.endpoint_memory)
-
-    def start(self) -> None:
-        return None
-
     def propose(self, memory: None, situation: Situation) -> tuple[None, Proposal]:
-        return None, propose(situation, allot, self._endpoint)
+        return None, propose(situation, allot, self.endpoint)
 
 
 def allot(want: Want) -> Part:
