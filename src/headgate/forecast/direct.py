@@ -1,0 +1,256 @@
+"""Mean and scale of a load some steps ahead, each by its own recursive regression (direct: one pair per horizon).
+
+All in units of the level L_t, the mean of the last 15 rates (floored at 2% of the mean of all):
+
+    mean:   v_{t+h}/L_t = w'(1, v_t, v_{t-1}, v_{t-2}, mean of 5, mean of 15, yesterday, mean of a day)/L_t
+            yesterday = mean of 15 x (what the same clock time gained yesterday, kept within 1/4 and 4)
+    scale:  log|error/L_t| = u'(1, log L_t/day's mean, how lively the last 5 and 30 steps are against the last 500,
+            that long-run liveliness, |v_t/L_t - 1|, how surprising this minute of the hour and this half hour of
+            the day have been)
+
+Errors beyond 6 of the usual size are cut before they move the mean's weights. The scale is what pays: a noisy hour, a
+small load or the minute at which jobs start each hour get wide margins, the rest narrow ones.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from headgate.forecast.recursive import Floats, dot, regress
+
+RECENT = 15
+_FIVE = 5
+_MEANS = 8
+_SCALES = 8
+_FORGET = 0.9998  # half of the weight lies in the last 3,500 steps; 0.9995 and 0.9999 cost up to 0.5% more machines
+_HALF_HOURS = 48
+_MINUTES = 60
+_NEAR = 5  # steps around the same time yesterday that are averaged
+_CUT = 6.0
+_LEAST = 0.003  # liveliness and errors below 0.3% of the level are not told apart
+_LEAST_SD = 0.01  # of a day's mean: at night a handful of rows is no surprise of a hundred deviations
+_TO_SD = 1.6  # exp(mean of log|e|) of a normal error is 0.53 of its deviation
+_PHASE_RATE = 0.05
+_HALF_HOUR_RATE = 0.01
+
+
+class Clock(NamedTuple):
+    """Steps of an hour and of half an hour; slots of a day in the ring of past rates, and the steps of one slot."""
+
+    hour: int
+    half_hour: int
+    day: int
+    slot: int
+
+
+class State(NamedTuple):
+    """Everything the regressions hold; arrays by horizon first. ``tally``: all rates' sum, a day's mean, slot's sum."""
+
+    recent: Floats
+    ring: Floats
+    tally: Floats
+    lively: Floats
+    usual: Floats
+    weights: Floats
+    inverse: Floats
+    scale_weights: Floats
+    scale_inverse: Floats
+    phase: Floats
+    half_hours: Floats
+    levels: Floats
+    means: Floats
+    sds: Floats
+    inputs: Floats
+    scale_inputs: Floats
+
+
+def clock_of(step_s: float) -> Clock:
+    """How an hour and a day divide into steps: a slot is a step, or a minute where steps are shorter.
+
+    >>> clock_of(60.0)
+    Clock(hour=60, half_hour=30, day=1440, slot=1)
+    """
+    slot = max(1, round(60 / step_s))
+    hour = max(1, round(3600 / step_s))
+    return Clock(hour, max(1, hour // 2), max(1, round(86400 / step_s / slot)), slot)
+
+
+def fresh(horizons: int, longest: int, clock: Clock) -> Floats:
+    """Nothing seen: the mean starts at a blend of the last rate and the mean of five, errors at some 10%."""
+    memory = np.zeros(_size(horizons, longest + 1, clock))
+    state = laid_out(memory, horizons, longest + 1, clock)
+    state.lively[:] = 0.08
+    state.usual[:] = 0.01
+    state.weights[:, 1], state.weights[:, 4] = 0.6, 0.4
+    state.inverse[:] = 0.1 * np.eye(_MEANS)
+    state.scale_weights[:, 0] = -2.5
+    state.scale_inverse[:] = 0.1 * np.eye(_SCALES)
+    state.scale_inverse[:, 0, 0] = 1.0
+    for ones in (state.phase, state.half_hours, state.levels, state.sds):
+        ones[:] = 1.0
+    return memory
+
+
+def _size(horizons: int, held: int, clock: Clock) -> int:
+    per_horizon = 1 + _MEANS * (1 + _MEANS) + _SCALES * (1 + _SCALES) + min(clock.hour, _MINUTES) + _HALF_HOURS
+    return RECENT + clock.day + RECENT + 7 + horizons * per_horizon + held * (1 + horizons * (2 + _MEANS + _SCALES))
+
+
+@njit(cache=True)
+def laid_out(memory: Floats, horizons: int, held: int, clock: Clock) -> State:
+    """The parts of one flat vector: a memory is copied at once, and the parts are views into it."""
+    n, at = horizons, 0
+    recent, at = memory[at : at + RECENT], at + RECENT
+    ring, at = memory[at : at + clock.day + RECENT + 1], at + clock.day + RECENT + 1
+    tally, lively, at = memory[at : at + 3], memory[at + 3 : at + 6], at + 6
+    usual, at = memory[at : at + n], at + n
+    weights, at = memory[at : at + n * _MEANS].reshape(n, _MEANS), at + n * _MEANS
+    inverse, at = memory[at : at + n * _MEANS**2].reshape(n, _MEANS, _MEANS), at + n * _MEANS**2
+    scale_weights, at = memory[at : at + n * _SCALES].reshape(n, _SCALES), at + n * _SCALES
+    scale_inverse, at = memory[at : at + n * _SCALES**2].reshape(n, _SCALES, _SCALES), at + n * _SCALES**2
+    minutes = min(clock.hour, _MINUTES)
+    phase, at = memory[at : at + n * minutes].reshape(n, minutes), at + n * minutes
+    half_hours, at = memory[at : at + n * _HALF_HOURS].reshape(n, _HALF_HOURS), at + n * _HALF_HOURS
+    levels, at = memory[at : at + held], at + held
+    means, at = memory[at : at + held * n].reshape(held, n), at + held * n
+    sds, at = memory[at : at + held * n].reshape(held, n), at + held * n
+    inputs, at = memory[at : at + held * n * _MEANS].reshape(held, n, _MEANS), at + held * n * _MEANS
+    scale_inputs = memory[at : at + held * n * _SCALES].reshape(held, n, _SCALES)
+    return State(
+        recent, ring, tally, lively, usual, weights, inverse, scale_weights, scale_inverse,
+        phase, half_hours, levels, means, sds, inputs, scale_inputs,
+    )  # fmt: skip
+
+
+@njit(cache=True)
+def advanced(memory: Floats, t: int, rate: float, horizons: Floats, clock: Clock) -> tuple[Floats, Floats]:
+    """The memory after the rate of step ``t`` (from 0), and each horizon's standardised error (0 where none is due)."""
+    held = int(horizons[-1]) + 1
+    after, scores = memory.copy(), np.zeros(len(horizons))
+    state = laid_out(after, len(horizons), held, clock)
+    _remember(state, t, rate, clock)
+    now = t % held
+    state.levels[now] = _level(state, t)
+    for k in range(len(horizons)):
+        ahead = int(horizons[k])
+        if t >= ahead:
+            scores[k] = _judge(state, t, k, (t - ahead) % held, rate, clock)
+        _look_ahead(state, t, k, ahead, now, rate, clock)
+    return after, scores
+
+
+@njit(cache=True)
+def outlook(
+    memory: Floats, t: int, steps: int, horizons: Floats, clock: Clock, stretch: Floats
+) -> tuple[Floats, Floats]:
+    """Mean and deviation (times ``stretch``, by horizon) 1..``steps`` ahead of ``t``, interpolated between horizons."""
+    held = int(horizons[-1]) + 1
+    state = laid_out(memory, len(horizons), held, clock)
+    ahead = np.arange(1.0, steps + 1.0)
+    mean = np.interp(ahead, horizons, state.means[t % held])
+    sd = np.interp(ahead, horizons, state.sds[t % held] * stretch)
+    return mean, sd * np.sqrt(np.maximum(ahead / horizons[-1], 1.0))
+
+
+@njit(cache=True)
+def _remember(state: State, t: int, rate: float, clock: Clock) -> None:
+    before = state.recent[RECENT - 1] if t > 0 else rate
+    if t > 0:
+        moved = min(abs(rate - before) / state.levels[(t - 1) % len(state.levels)], 1.0)
+        state.lively[0] += 0.2 * (moved - state.lively[0])
+        state.lively[1] += 0.03 * (moved - state.lively[1])
+        state.lively[2] += 0.002 * (moved - state.lively[2])
+    state.recent[:-1] = state.recent[1:].copy()
+    state.recent[-1] = rate
+    if t == 0:
+        state.recent[:] = rate
+    state.tally[0] += rate
+    state.tally[1] += (rate - state.tally[1]) / min(t + 1.0, float(clock.day * clock.slot))
+    state.tally[2] = rate if t % clock.slot == 0 else state.tally[2] + rate
+    state.ring[(t // clock.slot) % len(state.ring)] = state.tally[2] / (t % clock.slot + 1)
+
+
+@njit(cache=True)
+def _level(state: State, t: int) -> float:
+    seen = min(t + 1, RECENT)
+    level: float = max(state.recent[RECENT - seen :].mean(), 0.02 * state.tally[0] / (t + 1), 1e-9)
+    return level
+
+
+@njit(cache=True)
+def _judge(state: State, t: int, k: int, made: int, rate: float, clock: Clock) -> float:
+    """Learn from the forecast made at slot ``made`` for now, and score it."""
+    level = state.levels[made]
+    off = rate - state.means[made, k]
+    score: float = off / state.sds[made, k]
+    surprise = min(max(score, -1.0), _CUT) ** 2
+    minute, half_hour = _phases(state, t, k, clock)
+    state.phase[k, minute] += _PHASE_RATE * (surprise - state.phase[k, minute])
+    state.half_hours[k, half_hour] += _HALF_HOUR_RATE * (surprise - state.half_hours[k, half_hour])
+    x = state.inputs[made, k]
+    error = rate / level - dot(state.weights[k], x)
+    most = _CUT * math.sqrt(state.usual[k])
+    regress(state.weights[k], state.inverse[k], x, min(max(error, -most), most), _FORGET)
+    state.usual[k] += 0.002 * (min(error * error, most * most) - state.usual[k])
+    state.usual[k] = max(state.usual[k], 1e-8)
+    s = state.scale_inputs[made, k]
+    size = math.log(abs(off) / level + _LEAST)
+    regress(state.scale_weights[k], state.scale_inverse[k], s, size - dot(state.scale_weights[k], s), _FORGET)
+    return score
+
+
+@njit(cache=True)
+def _phases(state: State, t: int, k: int, clock: Clock) -> tuple[int, int]:
+    places = state.phase.shape[1]
+    return (t % clock.hour) * places // clock.hour, (t // clock.half_hour) % _HALF_HOURS
+
+
+@njit(cache=True)
+def _look_ahead(state: State, t: int, k: int, ahead: int, now: int, rate: float, clock: Clock) -> None:
+    level, recent = state.levels[now], state.recent
+    fifteen = recent[RECENT - min(t + 1, RECENT) :].mean()
+    x = state.inputs[now, k]
+    x[0] = 1.0
+    x[1], x[2], x[3] = rate / level, recent[RECENT - 2] / level, recent[RECENT - 3] / level
+    x[4], x[5] = recent[RECENT - _FIVE :].mean() / level, fifteen / level
+    x[6] = fifteen * _gain_yesterday(state, t, ahead, clock) / level
+    x[7] = state.tally[1] / level
+    state.means[now, k] = min(max(dot(state.weights[k], x), 0.0), 10.0) * level
+    minute, half_hour = _phases(state, t + ahead, k, clock)
+    s, long_run = state.scale_inputs[now, k], math.log(state.lively[2] + _LEAST)
+    against_day = math.log(level / max(state.tally[1], 0.02 * state.tally[0] / (t + 1), 1e-9))
+    s[0], s[1] = 1.0, min(max(against_day, -2.0), 2.0)
+    s[2], s[3] = math.log(state.lively[0] + _LEAST) - long_run, math.log(state.lively[1] + _LEAST) - long_run
+    s[4], s[5] = long_run, min(abs(rate / level - 1.0), 1.0)
+    s[6], s[7] = _surprise(state.phase[k, minute]), _surprise(state.half_hours[k, half_hour])
+    sd = _TO_SD * level * math.exp(min(max(dot(state.scale_weights[k], s), -6.0), 0.7))
+    state.sds[now, k] = max(sd, _LEAST_SD * state.tally[1], 1e-12)
+
+
+@njit(cache=True)
+def _surprise(mean_square: float) -> float:
+    return 0.5 * math.log((0.1 + mean_square) / 1.1)
+
+
+@njit(cache=True)
+def _gain_yesterday(state: State, t: int, ahead: int, clock: Clock) -> float:
+    """Yesterday's rate around the time ``ahead`` of now, over yesterday's 15 slots up to now; 1 without a yesterday."""
+    then, size = t // clock.slot - clock.day, len(state.ring)
+    if then < 0 or clock.day <= RECENT + _NEAR:
+        return 1.0
+    base, count = 0.0, 0
+    for i in range(max(0, then - RECENT + 1), then + 1):
+        base += state.ring[i % size]
+        count += 1
+    base /= count
+    target, total, near = (t + ahead) // clock.slot - clock.day, 0.0, 0
+    for i in range(max(0, target - _NEAR), min(target + _NEAR, t // clock.slot) + 1):
+        total += state.ring[i % size]
+        near += 1
+    if base <= 0.0 or near == 0:
+        return 1.0
+    return min(max(total / near / base, 0.25), 4.0)

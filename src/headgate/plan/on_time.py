@@ -1,0 +1,189 @@
+"""The fewest machines that keep an on-time promise: a price on late steps, set so that the promise is just kept.
+
+A target share of on-time steps leaves a budget beta = 1 - target of late ones. It is spent where it saves most: with
+lambda the price of a late step in machine steps, the number of machines is
+
+    k* = argmin over k of  J(k) = k + lambda P(k),   P(k) = chance that a step this decision binds for is late
+
+(the Lagrangian of "least machines subject to a mean of P"; a margin equal everywhere would buy the last percent also
+where it costs most). The price starts where its optimum lay on loads of very different kinds and follows what happened
+in n judged steps, of which ``late`` were late (AIM keeps a part of the budget back):
+
+    lambda = mean machines x PRICE_0/beta x e^-g,    saved = n - late/(AIM beta)
+    g = SPEND saved/(n + SPEND_OVER) if saved > 0,   REPAY saved/(n + REPAY_OVER) if not,   at least -3
+
+but never below LEAST_PRICE machine steps per machine that the expected load needs: else a load far above the usual (or
+a first one, with few machines running) would be cheaper to leave late than to serve.
+
+Slow on purpose: P explains most of what happens, and a price that chases single bursts pays twice. Errors of the
+forecast and of the capacity curve end up in ``late`` too, so that the share achieved is the target's all the same.
+
+A rescale must pay: the regret of staying, J(running) - J(k*), adds up (losing a fifth a decision) until it exceeds
+PATIENCE sqrt(running) + DOUBT x (the load's deviation in machines); it starts anew when k* changes sides.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from headgate.domain import Forecast
+from headgate.domain.topology import require
+from headgate.plan.late_chance import weighed
+
+Floats = NDArray[np.float64]
+
+AIM = 0.85
+PRICE_0 = 0.06
+SPEND, SPEND_OVER = 4.0, 5_000.0
+REPAY, REPAY_OVER = 8.0, 20_000.0
+PATIENCE = 0.6
+DOUBT = 0.6
+KEEP = 0.8
+LEAST_PRICE = 2.0
+_MOST_LOG = 3.0
+_MEAN_OVER = 10_000.0
+_NORMAL: Floats = ndtri((np.arange(4000) + 0.5) / 4000)  # scores of a forecast that has none
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When a decision binds: taken ``lead_steps`` before its cycle of ``cycle_steps``; machines start that late.
+
+    A forecast's first step is the one after the last rate known.
+
+    >>> Timing(cycle_steps=10, startup_steps=2, lead_steps=2).bound, Timing().bound
+    ((3, 12), (3, 3))
+    """
+
+    cycle_steps: int = 1
+    startup_steps: int = 2
+    lead_steps: int = 0
+
+    def __post_init__(self) -> None:
+        require(self.cycle_steps >= 1, f"cycle_steps is {self.cycle_steps}: give at least 1")
+        require(min(self.startup_steps, self.lead_steps) >= 0, "startup_steps and lead_steps must be at least 0")
+
+    @property
+    def bound(self) -> tuple[int, int]:
+        """First and last step ahead that machines asked for now serve before the next decision's can."""
+        first = max(self.lead_steps, self.startup_steps) + 1
+        return first, max(first, self.lead_steps + self.cycle_steps)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Capacity:
+    """What 1, 2, .. machines sustain, with the deviation of one draw (its noise and our doubt of the curve)."""
+
+    mean_per_s: Floats
+    sd_per_s: Floats
+
+    def __post_init__(self) -> None:
+        require(len(self.mean_per_s) == len(self.sd_per_s) > 0, "a capacity needs a mean and a deviation per size")
+
+
+@dataclass(frozen=True, slots=True)
+class OnTimeMemory:
+    """Steps judged and those late, decisions taken and their mean of machines, the regret so far and on which side."""
+
+    steps: float = 0.0
+    late: float = 0.0
+    decisions: int = 0
+    mean_machines: float = 0.0
+    regret: float = 0.0
+    side: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Machines to run, the chance that a step they bind for is late, and why."""
+
+    machines: int
+    late_chance: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class OnTime:
+    """The rule for one target and one timing."""
+
+    target: float
+    timing: Timing = Timing()
+
+    def __post_init__(self) -> None:
+        require(0 < self.target < 1, f"target is {self.target}: give a share between 0 and 1, such as 0.995")
+
+    @property
+    def steps_ahead(self) -> int:
+        """How far the forecast must reach."""
+        return self.timing.bound[1]
+
+    def start(self) -> OnTimeMemory:
+        return OnTimeMemory()
+
+    def judged(self, memory: OnTimeMemory, late: float, steps: int = 1) -> OnTimeMemory:
+        """``late`` of the last ``steps`` steps were over capacity."""
+        return replace(memory, steps=memory.steps + steps, late=memory.late + late)
+
+    def decide(
+        self, memory: OnTimeMemory, forecast: Forecast, capacity: Capacity, running: int
+    ) -> tuple[OnTimeMemory, Choice]:
+        """The machines to ask for now, ``running`` being those asked for before.
+
+        >>> sizes = np.arange(1.0, 41)
+        >>> load = Forecast(60.0, np.full(3, 10.0), np.full(3, 0.5))
+        >>> OnTime(0.995).decide(OnTimeMemory(), load, Capacity(sizes, 0.05 * sizes), running=9)[1].machines
+        12
+        """
+        running = min(max(running, 1), len(capacity.mean_per_s))
+        mean, sd, scores = self._load(forecast)
+        price = max(self._price(memory, running), LEAST_PRICE * _needed(float(mean.max()), capacity))
+        best, regret, stay, move = weighed(mean, sd, scores, capacity.mean_per_s, capacity.sd_per_s, running, price)
+        side = (best > running) - (best < running)
+        total = regret + (KEEP * memory.regret if side == memory.side else 0.0)
+        patience = _patience(running, float(mean[0]), float(sd[0]))
+        moves = side != 0 and total > patience
+        after = replace(memory, regret=0.0 if moves else total, side=0 if moves else side)
+        machines, late = (best, move) if moves else (running, stay)
+        what = f"{running} -> {machines} machines" if moves else f"stays at {running} machines"
+        why = f"{best} best, regret {total:.1f} of {patience:.1f} machine steps"
+        reason = f"{what} ({why}): late with {late:.3%}, priced at {price:.0f} machine steps; {self._so_far(memory)}"
+        return self._averaged(after, machines), Choice(machines, late, reason)
+
+    def _load(self, forecast: Forecast) -> tuple[Floats, Floats, Floats]:
+        last = min(self.timing.bound[1], len(forecast.mean_per_s))
+        first = min(self.timing.bound[0], last)
+        scores = forecast.scores if len(forecast.scores) else _NORMAL
+        return forecast.mean_per_s[first - 1 : last], forecast.sd_per_s[first - 1 : last], scores
+
+    def _price(self, memory: OnTimeMemory, running: int) -> float:
+        budget = 1 - self.target
+        machines = memory.mean_machines if memory.decisions else float(running)
+        saved = memory.steps - memory.late / (AIM * budget)
+        gain, over = (SPEND, SPEND_OVER) if saved > 0 else (REPAY, REPAY_OVER)
+        return machines * PRICE_0 / budget * math.exp(min(-gain * saved / (memory.steps + over), _MOST_LOG))
+
+    def _averaged(self, memory: OnTimeMemory, machines: int) -> OnTimeMemory:
+        n = memory.decisions + 1
+        weight = max(1 / n, self.timing.cycle_steps / _MEAN_OVER)
+        mean = memory.mean_machines + min(weight, 1.0) * (machines - memory.mean_machines)
+        return replace(memory, mean_machines=mean, decisions=n)
+
+    def _so_far(self, memory: OnTimeMemory) -> str:
+        if not memory.steps:
+            return f"nothing judged yet for {self.target:.3%}"
+        return f"on time so far {1 - memory.late / memory.steps:.3%} for {self.target:.3%}"
+
+
+def _needed(rate_per_s: float, capacity: Capacity) -> int:
+    enough = int(np.argmax(capacity.mean_per_s > rate_per_s))
+    return enough + 1 if capacity.mean_per_s[enough] > rate_per_s else len(capacity.mean_per_s)
+
+
+def _patience(running: int, mean_per_s: float, sd_per_s: float) -> float:
+    largest = max(mean_per_s, sd_per_s)
+    return PATIENCE * math.sqrt(running) + (DOUBT * running * sd_per_s / largest if largest > 0 else 0.0)

@@ -1,0 +1,175 @@
+"""Claims about headgate's own forecaster."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from headgate.errors import BadInput
+from headgate.forecast.calibrated import HORIZONS, Calibrated, CalibratedMemory
+
+Floats = NDArray[np.float64]
+LEVELS = (0.9, 0.99)
+
+
+def seasonal(steps: int, seed: int) -> Floats:
+    """A day's wave of 1,440 steps with 8% noise."""
+    wave = 100 + 60 * np.sin(2 * np.pi * np.arange(steps) / 1440)
+    return np.asarray(wave * np.exp(0.08 * np.random.default_rng(seed).standard_normal(steps)))
+
+
+def bursty(steps: int, seed: int) -> Floats:
+    """A steady load with a burst of 40% about every 200 steps that dies down over ten."""
+    rng = np.random.default_rng(seed)
+    start = rng.random(steps) < 1 / 200
+    burst = np.convolve(start, 0.4 * np.exp(-np.arange(30) / 10))[:steps]
+    return np.asarray(100 * (1 + burst) * np.exp(0.03 * rng.standard_normal(steps)))
+
+
+def regimes(steps: int, seed: int) -> Floats:
+    """Level and noise change every 1,000 steps."""
+    rng = np.random.default_rng(seed)
+    block = np.arange(steps) // 1000
+    level, noise = np.array([50.0, 200.0, 90.0])[block % 3], np.array([0.02, 0.1, 0.05])[block % 3]
+    return np.asarray(level * np.exp(noise * rng.standard_normal(steps)))
+
+
+def learned(rates: Floats) -> CalibratedMemory:
+    forecaster = Calibrated()
+    memory = forecaster.start()
+    for rate in rates.tolist():
+        memory = forecaster.learn(memory, rate)
+    return memory
+
+
+def covered(rates: Floats, ahead: int, after: int) -> Floats:
+    """The share of steps past ``after`` that stayed below the announced quantiles."""
+    forecaster = Calibrated()
+    memory, held = forecaster.start(), []
+    for t, rate in enumerate(rates[:-ahead].tolist()):
+        memory = forecaster.learn(memory, rate)
+        forecast = forecaster.forecast(memory, ahead) if t >= after else None
+        if forecast is not None:
+            held.append([rates[t + ahead] <= forecast.upper_per_s(level)[-1] for level in LEVELS])
+    return np.asarray(np.mean(held, axis=0))
+
+
+@pytest.mark.parametrize("load", [seasonal, bursty, regimes])
+@pytest.mark.parametrize("ahead", [3, 12])
+def test_announced_quantiles_are_met(load: object, ahead: int) -> None:
+    assert callable(load)
+    shares = covered(load(4500, seed=1), ahead, after=1500)
+    assert abs(shares[0] - LEVELS[0]) < 0.025
+    assert abs(shares[1] - LEVELS[1]) < 0.006
+
+
+def test_the_steps_before_the_last_are_covered_too() -> None:
+    rates, forecaster = seasonal(3500, seed=2), Calibrated()
+    memory, held = forecaster.start(), []
+    for t, rate in enumerate(rates[:-12].tolist()):
+        memory = forecaster.learn(memory, rate)
+        forecast = forecaster.forecast(memory, 12)
+        if forecast is not None and t > 1500:
+            held.append(rates[t + 1 : t + 13] <= forecast.upper_per_s(0.99))
+    assert np.all(np.abs(np.mean(held, axis=0) - 0.99) < 0.008)
+
+
+def test_it_adapts_after_a_level_shift() -> None:
+    rng = np.random.default_rng(3)
+    rates = np.concatenate((np.full(1500, 100.0), np.full(60, 400.0))) * np.exp(0.03 * rng.standard_normal(1560))
+    forecast = Calibrated().forecast(learned(rates), 3)
+    assert forecast is not None
+    assert np.all(np.abs(forecast.mean_per_s - 400) < 40)
+
+
+def test_a_noisy_hour_widens_the_margin() -> None:
+    rng = np.random.default_rng(4)
+    calm = 100 * np.exp(0.02 * rng.standard_normal(3000))
+    wild = np.where(np.arange(3000) % 600 < 120, 100 * np.exp(0.2 * rng.standard_normal(3000)), calm)
+    quiet, loud = (Calibrated().forecast(learned(wild[:end]), 3) for end in (2900, 2500))
+    assert quiet is not None
+    assert loud is not None
+    assert loud.sd_per_s[-1] > 2 * quiet.sd_per_s[-1]
+
+
+def test_a_ramp_is_followed() -> None:
+    ramp = 100 + 10 * np.abs(np.arange(2000) % 120 - 60.0)
+    forecast = Calibrated().forecast(learned(ramp[:1950]), 3)
+    assert forecast is not None
+    assert abs(forecast.mean_per_s[-1] - ramp[1952]) < abs(ramp[1949] - ramp[1952])
+
+
+def test_a_minute_that_jumps_every_hour_is_expected_to() -> None:
+    rng = np.random.default_rng(5)
+    hits = (np.arange(6000) % 60 == 30) & (rng.random(6000) < 0.5)
+    rates = 100 * np.exp(0.02 * rng.standard_normal(6000)) * np.where(hits, 1.5, 1.0)
+    forecaster = Calibrated()
+    memory = learned(rates[:5968])  # the last rate known is that of minute 27
+    before = forecaster.forecast(memory, 3)
+    later = forecaster.forecast(learned(rates[:5978]), 3)
+    assert before is not None
+    assert later is not None
+    assert before.sd_per_s[-1] > 1.5 * later.sd_per_s[-1]
+
+
+def test_it_is_deterministic_and_leaves_the_memory_it_is_given() -> None:
+    forecaster, memory = Calibrated(), learned(bursty(300, seed=6))
+    state, kept, fresh = memory.state.copy(), memory.pool.kept.copy(), memory.pool.fresh.copy()
+    one, other = forecaster.learn(memory, 130.0), forecaster.learn(memory, 130.0)
+    assert np.array_equal(one.state, other.state)
+    assert np.array_equal(memory.state, state)
+    assert np.array_equal(memory.pool.kept, kept)
+    assert np.array_equal(memory.pool.fresh, fresh)
+    assert memory.steps == 300
+    assert one.steps == 301
+
+
+def test_nothing_is_forecast_before_three_rates() -> None:
+    forecaster = Calibrated()
+    memory = forecaster.start()
+    assert forecaster.forecast(memory, 3) is None
+    assert forecaster.coverage(memory) is None
+    assert forecaster.forecast(learned(np.array([1.0, 2.0, 3.0])), 3) is not None
+
+
+def test_coverage_is_tracked_for_each_horizon() -> None:
+    coverage = Calibrated().coverage(learned(seasonal(3000, seed=7)))
+    assert coverage is not None
+    assert tuple(coverage) == HORIZONS
+    assert all(abs(share - 0.99) < 0.008 for share in coverage.values())
+
+
+def test_doubt_grows_beyond_the_last_horizon() -> None:
+    forecast = Calibrated().forecast(learned(seasonal(500, seed=8)), 48)
+    assert forecast is not None
+    assert forecast.sd_per_s[47] == pytest.approx(2 * forecast.sd_per_s[11])
+
+
+@pytest.mark.parametrize("rate", [-1.0, float("nan"), float("inf")])
+def test_a_rate_that_is_none_is_refused(rate: float) -> None:
+    with pytest.raises(BadInput):
+        Calibrated().learn(Calibrated().start(), rate)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1e9)), min_size=3, max_size=80),
+    st.sampled_from([1.0, 60.0, 3600.0, 86400.0]),
+    st.integers(1, 30),
+)
+def test_any_rates_give_finite_forecasts_that_are_not_negative(rates: list[float], step_s: float, steps: int) -> None:
+    forecaster = Calibrated(step_s)
+    memory = forecaster.start()
+    for rate in rates:
+        memory = forecaster.learn(memory, rate)
+    forecast = forecaster.forecast(memory, steps)
+    assert forecast is not None
+    assert len(forecast.mean_per_s) == steps
+    assert np.all(np.isfinite(forecast.mean_per_s))
+    assert np.all(forecast.mean_per_s >= 0)
+    assert np.all(forecast.sd_per_s > 0)
+    assert np.all(np.diff(forecast.scores) >= 0)
+    assert forecast.peak_per_s(0.999) >= forecast.peak_per_s(0.9) >= 0
