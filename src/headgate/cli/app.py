@@ -15,6 +15,7 @@ from headgate import __version__
 from headgate.cli.demo import demo
 from headgate.cli.plan import plan
 from headgate.cli.policies import policies
+from headgate.cli.replay import replay
 from headgate.cli.simulate import simulate
 from headgate.errors import HeadgateError
 
@@ -26,6 +27,7 @@ app = typer.Typer(
 )
 app.command()(plan)
 app.command()(simulate)
+app.command()(replay)
 app.command()(demo)
 app.command()(policies)
 

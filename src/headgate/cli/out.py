@@ -46,6 +46,17 @@ def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[float]
         yield lambda share: progress.update(task, completed=share)
 
 
+@contextmanager
+def status(what: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """A line on standard error that tells what is being worked on; nothing where nobody watches."""
+    out = Console(stderr=True)
+    if quiet or not out.is_terminal:
+        yield lambda step: None
+        return
+    with out.status(what) as spinner:
+        yield lambda step: spinner.update(f"{what}: {step}")
+
+
 def seconds(value: float | None) -> str:
     """A time a person reads at a glance.
 

@@ -20,10 +20,10 @@ from numba import njit
 from headgate.forecast.recursive import Floats
 
 TRACKED = 0.99
-_KEPT = 4000  # scores: 99.9% leaves 4 above; 2000 and 8000 cost up to 1% more machines
+_KEPT = 4000  # scores: 99.9% leaves 4 above; 2000 cost 6% more machines at 99.9% over 10-step cycles, else under 1%
 _REFRESH = 60  # steps between two sortings
 _FIRST = 100  # scores of the Laplace law that the pool starts with
-_CORRECTION_RATE = 0.01
+_CORRECTION_RATE = 0.01  # 0 changes costs by 0.3% at most; 0.1 widens every margin after a burst
 _MOST_CORRECTION = 0.7
 
 

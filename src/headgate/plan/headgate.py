@@ -27,7 +27,11 @@ from headgate.model.stations import Counts, Stations
 from headgate.plan.demand import stations_of
 from headgate.plan.drs import best_effort, explain, min_within_knee, require_enough
 from headgate.plan.greedy import GreedyPath, ample, greedy_path
+from headgate.plan.headgate_on_time import OnTimeState, Samples, wish
+from headgate.plan.on_time import Timing
 from headgate.plan.pace import paced_mean_s, paces
+from headgate.plan.spread import spread
+from headgate.plan.within_limits import proposal_within
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ class Memory:
 
     bias: float = 1.0
     pace_s: Mapping[str, float] = field(default_factory=dict)
+    on_time: OnTimeState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,8 @@ class HeadgatePolicy:
     kept in reserve; ``lead_steps`` how many forecast steps a move looks ahead; ``catch_up_s`` the time to work off rows
     that wait beyond what arrives within the goal; ``paced_share`` the share of a mean promise that batches may use up
     by starting late (they cost less then); ``most_growth`` bounds what a forecast that has seen little may ask for,
-    against the load now.
+    against the load now. ``timing``, ``training`` (machines and the rate they sustained) and ``most`` machines serve
+    on-time goals, which ``headgate_on_time`` plans for.
     """
 
     level: float = 0.95
@@ -55,12 +61,17 @@ class HeadgatePolicy:
     catch_up_s: float = 60.0
     paced_share: float = 0.6
     most_growth: float = 1.5
+    timing: Timing = field(default_factory=Timing)
+    training: Samples = ()
+    most: int | None = None
     name: str = "headgate"
 
     def start(self) -> Memory:
         return Memory()
 
     def propose(self, memory: Memory, situation: Situation) -> tuple[Memory, Proposal]:
+        if situation.goal.on_time is not None and not situation.goal.latency_bounds:
+            return self._on_time(memory, situation, situation.goal.on_time)
         load, why_load = self._load(situation)
         stations, why_backlog = self._with_backlog(situation, self._cautious(situation, load))
         bias = memory.bias if why_backlog else _bias(memory, situation)
@@ -72,7 +83,13 @@ class HeadgatePolicy:
         processors = dict(zip(stations.names, map(int, k), strict=True))
         reasons = (why_load, *why_backlog, why, *why_whole, *explain(stations, k, situation.running))
         pace_s = paces(stations, k, self._paced_goal(situation, bias))
-        return Memory(bias, pace_s), Proposal(processors, reasons, feasible, pace_s=pace_s)
+        return Memory(bias, pace_s, memory.on_time), Proposal(processors, reasons, feasible, pace_s=pace_s)
+
+    def _on_time(self, memory: Memory, situation: Situation, target: float) -> tuple[Memory, Proposal]:
+        state, wanted = wish(memory.on_time, situation, target, self.timing, self.training, self.most)
+        bounded = _bounded(situation)
+        spread_out = spread(situation.topology, wanted.machines, bounded.limits)
+        return replace(memory, on_time=state), proposal_within(spread_out, (wanted.reason,), bounded)
 
     def _load(self, situation: Situation) -> tuple[float, str]:
         now, forecast = situation.arrivals_per_s, situation.forecast

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_GROWTH = 6  # below the j-th highest score one stands for j/6: halving or doubling it moves no decision by a machine
+_GROWTH = 6  # below the j-th highest score one stands for j/6; 3 changes costs by 0.3% at most
 
 
 @njit(cache=True)

@@ -1,0 +1,79 @@
+"""headgate's policy under an on-time goal: machines in all, by the on-time rule and a capacity law learned as it goes.
+
+Each step teaches: one that ran flat out shows the capacity itself, one whose load was carried shows that the capacity
+was above it (``capacity_law``). A step counts as late where its load reached that capacity. The rule (``on_time``) then
+weighs machines against the chance of being late. The machines are spread over the operators so that they carry most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from headgate.domain import Situation
+from headgate.plan.capacity_law import CapacityLaw, capacity_law
+from headgate.plan.on_time import OnTime, OnTimeMemory, Timing, needed
+from headgate.plan.uncertainty import online_sample, sustained_samples
+
+Samples = tuple[tuple[int, float], ...]
+_COLD_MARGIN = 0.2
+_LARGEST = 128
+
+
+@dataclass(frozen=True, slots=True)
+class OnTimeState:
+    """What the policy remembers: the capacity, what was judged, and the machines last asked for."""
+
+    law: CapacityLaw
+    judged: OnTimeMemory
+    asked: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Machines in all, and why."""
+
+    machines: int
+    reason: str
+
+
+def wish(
+    state: OnTimeState | None, situation: Situation, target: float, timing: Timing, training: Samples, most: int | None
+) -> tuple[OnTimeState, Wish]:
+    """The machines to ask for now. Between the decisions of a cycle it only learns."""
+    rule = OnTime(target, timing)
+    state = state or _fresh(situation, training, most)
+    state = _learned(state, situation, rule)
+    curve = state.law.curve()
+    running = state.asked or max(sum(situation.running.values()), 1)
+    if situation.forecast is None:
+        enough = needed(situation.arrivals_per_s * (1 + _COLD_MARGIN), curve)
+        reason = f"no forecast yet: {enough} machines for {situation.arrivals_per_s:,.6g} rows/s and {_COLD_MARGIN:.0%}"
+        return replace(state, asked=enough), Wish(enough, reason)
+    if not _decides(situation, timing):
+        return state, Wish(running, f"{running} machines until the cycle ends")
+    judged, choice = rule.decide(state.judged, situation.forecast, curve, running)
+    return replace(state, judged=judged, asked=choice.machines), Wish(choice.machines, choice.reason)
+
+
+def _fresh(situation: Situation, training: Samples, most: int | None) -> OnTimeState:
+    operators = len(situation.topology.operators)
+    largest = most or min(situation.limits.budget or _LARGEST * operators, situation.limits.most * operators)
+    samples = training or sustained_samples(situation.topology, situation.limits) or ((operators, 1.0),)
+    return OnTimeState(capacity_law(samples, max(min(largest, _LARGEST * operators), 1)), OnTimeMemory())
+
+
+def _learned(state: OnTimeState, situation: Situation, rule: OnTime) -> OnTimeState:
+    machines, load = sum(situation.running.values()), situation.arrivals_per_s
+    if machines < 1 or situation.observation.rescaling:
+        return state
+    sample = online_sample(situation)
+    if sample is None:
+        return replace(state, law=state.law.on_time(machines, load), judged=rule.judged(state.judged, 0.0))
+    return replace(state, law=state.law.late(*sample), judged=rule.judged(state.judged, float(load >= sample[1])))
+
+
+def _decides(situation: Situation, timing: Timing) -> bool:
+    if timing.cycle_steps == 1 or situation.forecast is None:
+        return True
+    step = round(situation.now_s / situation.forecast.step_s)
+    return (step + timing.lead_steps) % timing.cycle_steps == 0
