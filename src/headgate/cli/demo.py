@@ -64,6 +64,7 @@ def demo(
         out.print("[bold]1. The plan before anything runs[/]\n")
         show_plan(calm, out)
         out.print(f"\n[bold]2. A simulated run: {rate(CALM_PER_S)}, then three times as much, then back[/]\n")
+        typer.echo("(the first run on a machine compiles the simulator: half a minute)", err=True)
     with progress_bar("simulating", quiet=json_out) as progress:
         episode = run_episode(settings, course, calm.proposal.processors, seed, progress)
     static = peak.proposal.total * course.seconds
