@@ -20,8 +20,11 @@ def in_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("line", re.findall(r"^\.venv/bin/headgate (.+)$", README, flags=re.MULTILINE))
-def test_every_command_of_the_readme_works(line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(line.split()) == 0
+def test_every_command_of_the_readme_works(line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rates = "".join(f"{minute},{1000 + minute % 60}\n" for minute in range(180))
+    (tmp_path / "TRACE.csv").write_text("minute,requests\n" + rates, encoding="utf-8")
+    own = {name: str(tmp_path / name) for name in ("TRACE.csv", "out.html")}
+    assert run([own.get(word, word) for word in line.split()]) == 0
     assert capsys.readouterr().out
 
 
