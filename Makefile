@@ -22,8 +22,14 @@ lint: setup
 	@$(RUN)/mypy
 	@$(RUN)/lint-imports
 
+# Two of them measure on files of yours: make bench TASK_TABLE=tasks.csv TRACES="a.csv b.csv"
 bench: setup
-	@for script in benchmarks/*.py; do echo "== $$script"; $(RUN)/python $$script || exit 1; done
+	@for name in drs_speed tick_speed pack_and_place arma_refit simulator_speed replay_speed; do \
+		echo "== $$name"; $(RUN)/python benchmarks/$$name.py || exit 1; done
+	@if [ -n "$(TASK_TABLE)" ]; then $(RUN)/python benchmarks/slots_of_the_micro_dataflows.py $(TASK_TABLE); \
+		else echo "left out: slots_of_the_micro_dataflows, give TASK_TABLE=FILE.csv"; fi
+	@if [ -n "$(TRACES)" ]; then $(RUN)/python benchmarks/forecast_calibration.py $(TRACES); \
+		else echo "left out: forecast_calibration, give TRACES=FILE.csv"; fi
 
 # Resolve the newest set that pyproject.toml allows, for every platform; needs uv, which the developer set holds.
 lock: setup
