@@ -89,6 +89,16 @@ def test_smoothing_holds_back_a_short_burst() -> None:
     assert burst.running["a"] < 5 + 3
 
 
+def test_several_sources_are_not_counted_twice() -> None:
+    two = Topology("t", (Operator("a", 10.0),), (Edge("source:x", "a"), Edge("source:y", "a")))
+    one = Topology("t", (Operator("a", 10.0),), (Edge("source", "a"),))
+    # 80 rows/s enter in all, from however many sources
+    wanted = [
+        tick(loop.start(replace(BASE, topology=t)), seen(0.0, 80.0, {"a": 1}), 0.0)[1].running["a"] for t in (one, two)
+    ]
+    assert wanted[0] == wanted[1] > 8
+
+
 def test_batch_costs_are_learned_from_batches() -> None:
     one = Topology("t", (Operator("a", 100.0, batch=BatchCosts(0.5, 0.2)),), (Edge("source", "a"),))
     state = loop.start(replace(BASE, topology=one, policy=HeadgatePolicy()))

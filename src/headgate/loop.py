@@ -33,6 +33,7 @@ from headgate.measure.gauges import Gauges
 from headgate.measure.smoothing import Smoothing
 from headgate.model.learned import Learned
 from headgate.model.stations import Counts, Floats
+from headgate.model.traffic import pipeline_rate
 from headgate.place.extra_slots import place_with_extra_slots
 from headgate.place.placer import Placer
 from headgate.plan.demand import stations_of
@@ -108,7 +109,7 @@ def tick(state: LoopState, observation: Observation, now_s: float) -> tuple[Loop
         why = "no arrival rate was measured" if seen.arrivals_per_s is None else "some operators do not run yet"
         return state, Decision(now_s, seen.running, refusals=(Refusal("metrics", f"{why}: what runs stays"),))
     state = _forecast(state, observation, now_s)
-    situation = _situation(state, seen, seen.arrivals_per_s, now_s)
+    situation = _situation(state, seen, pipeline_rate(state.settings.topology, seen.arrivals_per_s), now_s)
     memory, proposal = state.settings.policy.propose(state.plan_memory, situation)
     return _act(replace(state, plan_memory=memory), situation, proposal)
 
@@ -123,7 +124,8 @@ def _forecast(state: LoopState, observation: Observation, now_s: float) -> LoopS
     # a tick that comes a moment early still closes its step
     if state.bucket is not None and now_s - bucket.since_s < forecaster.step_s * 0.999:
         return replace(state, bucket=bucket)
-    memory = forecaster.learn(state.forecast_memory, bucket.total / bucket.count)
+    mean = pipeline_rate(state.settings.topology, bucket.total / bucket.count)
+    memory = forecaster.learn(state.forecast_memory, mean)
     forecast = forecaster.forecast(memory, state.settings.forecast_steps)
     return replace(state, forecast_memory=memory, forecast=forecast, bucket=Bucket(now_s))
 

@@ -9,18 +9,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from headgate.domain import Bundle, Goal, Limits, Operator, Placement, Prediction, Proposal, Topology
 from headgate.errors import Infeasible
 from headgate.model.mapping_rate import Routing, mapping_rate
 from headgate.model.sojourn import predict
-from headgate.model.stations import Stations
-from headgate.model.traffic import outside_rate
 from headgate.place.catalogue import placer
 from headgate.place.extra_slots import place_with_extra_slots
 from headgate.plan.catalogue import Entry, policy_entry
-from headgate.plan.demand import situation_at
+from headgate.plan.demand import situation_at, stations_of
 from headgate.plan.settle import settle
 from headgate.plan.spread import sustained_per_s
 from headgate.plan.vms import VM_SIZES, rent
@@ -155,10 +151,7 @@ def predict_allocation(
     >>> round(predict_allocation(one, 6.0, {"a": 1}).sojourn.mean_s, 3)
     0.25
     """
-    situation = situation_at(topology, rate_per_s, source_rates=source_rates)
-    arrivals = np.array([situation.operator_arrivals_per_s[name] for name in topology.names])
-    outside = outside_rate(topology, rate_per_s) if source_rates is None else sum(source_rates.values())
-    stations = Stations.of(topology, arrivals, outside)
+    stations = stations_of(situation_at(topology, rate_per_s, source_rates=source_rates))
     return predict(topology, stations, processors, sustained_per_s(topology, dict(processors)))
 
 

@@ -148,6 +148,25 @@ def test_a_simulation_agrees_with_the_plan(chain: str, capsys: pytest.CaptureFix
     assert {**first, "wall_s": 0} == {**again, "wall_s": 0}
 
 
+def test_named_sources_may_have_rates_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "two.toml"
+    path.write_text(
+        CHAIN.replace('from = "source"', 'from = "source:x"', 1) + '[[edges]]\nfrom = "source:y"\nto = "pi"\n'
+    )
+    run(["plan", str(path), "--rate", "x=200,y=100", "--policy", "drs", "--budget", "8", "--json"])
+    found = document(capsys)
+    operators, predicted = found["operators"], found["predicted"]
+    assert isinstance(operators, dict)
+    assert isinstance(predicted, dict)
+    assert operators["parse"]["arrivals_per_s"] == 200.0
+    assert operators["pi"]["arrivals_per_s"] == 200.0
+    each = [operators[name]["mean_s"] * 200.0 / 300.0 for name in ("parse", "pi")]
+    assert predicted["mean_s"] == pytest.approx(sum(each))
+    allocation = ",".join(f"{name}={o['processors']}" for name, o in operators.items())
+    run(["simulate", str(path), "--rate", "x=200,y=100", "--allocation", allocation, "--seconds", "2000", "--json"])
+    assert document(capsys)["mean_s"] == pytest.approx(predicted["mean_s"], rel=0.05)
+
+
 def test_an_overloaded_simulation_says_so_and_exits_1(chain: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["simulate", chain, "--rate", "500", "--allocation", "parse=1,pi=1", "--seconds", "100"]
     assert run([*arguments, "--json"]) == 1

@@ -16,6 +16,7 @@ from headgate.config.goal_text import goal_from, number_from, pairs_from
 from headgate.config.topology_file import read_topology
 from headgate.domain import Limits, Topology
 from headgate.errors import BadInput
+from headgate.model.traffic import pipeline_rate
 from headgate.planning import Plan, make_plan
 
 _SHOWN_SLOTS = 40
@@ -50,14 +51,15 @@ def plan(
 
 
 def rates_from(text: str, topology: Topology) -> tuple[float, dict[str, float] | None]:
-    """One rate for the pipeline, or one for each named source."""
+    """The pipeline's rate, and where sources were named the rate of each."""
     if "=" not in text:
         return number_from(text, "rate"), None
     given = {key if key in topology.sources else f"source:{key}": r for key, r in pairs_from(text, "rate").items()}
     for source in given:
         if source not in topology.sources:
             raise BadInput(f"rate of {source!r}: no such source; known are {', '.join(topology.sources)}")
-    return sum(given.values()), {source: given.get(source, 0.0) for source in topology.sources}
+    rates = {source: given.get(source, 0.0) for source in topology.sources}
+    return pipeline_rate(topology, sum(rates.values())), rates
 
 
 def sizes_from(text: str) -> tuple[int, ...]:

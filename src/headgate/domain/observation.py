@@ -65,7 +65,10 @@ class Sojourn:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The whole pipeline at one moment; ``running`` is the allocation that really runs."""
+    """The whole pipeline at one moment; ``running`` is the allocation that really runs.
+
+    ``arrivals_per_s`` counts the rows of all sources together.
+    """
 
     at_s: float
     arrivals_per_s: float | None

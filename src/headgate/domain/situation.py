@@ -16,9 +16,9 @@ class Situation:
     """One moment of a pipeline, ready to be planned for.
 
     ``topology`` carries the service rates, variabilities and batch costs as learned so far. ``arrivals_per_s`` is the
-    load to plan for: outside rows per second, and per operator (as learned while all kept up, before that by the
-    traffic equations). ``observation`` is smoothed. ``service_rsd`` is the relative standard error of each learned
-    service rate.
+    load to plan for: the pipeline's rate (what a source of share 1 sends), and per operator (as learned while all kept
+    up, before that by the traffic equations). ``observation`` is smoothed. ``service_rsd`` is the relative standard
+    error of each learned service rate.
     """
 
     now_s: float

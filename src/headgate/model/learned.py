@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from headgate.domain import BatchCosts, Observation, Operator, OperatorObservation, Topology
 from headgate.domain.topology import LARGEST, SLOWEST_PER_S
 from headgate.model.batch_fit import BatchFits, BatchLaw
-from headgate.model.traffic import visits
+from headgate.model.traffic import pipeline_rate, visits
 
 Floats = NDArray[np.float64]
 
@@ -75,7 +75,7 @@ def _visits(known: Floats, topology: Topology, seen: Observation) -> Floats:
 
     Behind an operator that does not, less arrives than will once it does: then what was known stays.
     """
-    rate = seen.arrivals_per_s
+    rate = pipeline_rate(topology, seen.arrivals_per_s or 0.0)
     if not rate:
         return known
     measured = np.array([seen.of(name).arrivals_per_s or np.nan for name in topology.names], dtype=np.float64) / rate

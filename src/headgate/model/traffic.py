@@ -102,6 +102,12 @@ def outside_rate(topology: Topology, rate_per_s: float) -> float:
     return rate_per_s * sum(topology.share_of(source) for source in topology.sources)
 
 
+def pipeline_rate(topology: Topology, outside_per_s: float) -> float:
+    """The pipeline's rate when so many rows enter from all sources together: ``outside_rate`` undone."""
+    together = outside_rate(topology, 1.0)
+    return outside_per_s / together if together > 0 else 0.0
+
+
 def _routing(graph: Graph) -> csr_array[np.float64]:
     index = {name: i for i, name in enumerate(graph.names)}
     rows = np.array([index[e.origin] for e in graph.edges], dtype=np.int64)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from multiprocessing import get_context
 from typing import Any
 
+from headgate.errors import EnvironmentLacks
 from headgate.simulate.replay_jobs import Job, Outcome, Track, record, run_one
 from headgate.simulate.replay_players import BOUNDS, forecaster_of
 
@@ -68,6 +70,8 @@ def _spread(jobs: Sequence[Job], workers: int, told: Progress) -> list[Outcome]:
                 for ready in [f for f in running if f in done]:
                     found[running.pop(ready)] = ready.result()
                     told(len(found), len(jobs))
+        except BrokenProcessPool:
+            raise EnvironmentLacks("a worker process died, most likely of memory: use fewer --cores") from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
