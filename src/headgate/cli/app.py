@@ -16,6 +16,7 @@ from headgate.cli.demo import demo
 from headgate.cli.plan import plan
 from headgate.cli.policies import policies
 from headgate.cli.replay import replay
+from headgate.cli.reproduce import reproduce
 from headgate.cli.simulate import simulate
 from headgate.errors import HeadgateError
 
@@ -28,6 +29,7 @@ app = typer.Typer(
 app.command()(plan)
 app.command()(simulate)
 app.command()(replay)
+app.command()(reproduce)
 app.command()(demo)
 app.command()(policies)
 
