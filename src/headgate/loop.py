@@ -32,7 +32,7 @@ from headgate.forecast.forecaster import Forecaster
 from headgate.measure.gauges import Gauges
 from headgate.measure.smoothing import Smoothing
 from headgate.model.learned import Learned
-from headgate.model.stations import Counts, Floats
+from headgate.model.stations import Counts
 from headgate.model.traffic import pipeline_rate
 from headgate.place.extra_slots import place_with_extra_slots
 from headgate.place.placer import Placer
@@ -111,7 +111,7 @@ def tick(state: LoopState, observation: Observation, now_s: float) -> tuple[Loop
     state = _forecast(state, observation, now_s)
     situation = _situation(state, seen, pipeline_rate(state.settings.topology, seen.arrivals_per_s), now_s)
     memory, proposal = state.settings.policy.propose(state.plan_memory, situation)
-    return _act(replace(state, plan_memory=memory), situation, proposal)
+    return _act(state, memory, situation, proposal)
 
 
 def _forecast(state: LoopState, observation: Observation, now_s: float) -> LoopState:
@@ -119,8 +119,8 @@ def _forecast(state: LoopState, observation: Observation, now_s: float) -> LoopS
     forecaster, rate = state.settings.forecaster, observation.arrivals_per_s
     if forecaster is None or rate is None:
         return state
-    bucket = state.bucket or Bucket(now_s)
-    bucket = replace(bucket, total=bucket.total + rate, count=bucket.count + 1)
+    before = state.bucket or Bucket(now_s)
+    bucket = Bucket(before.since_s, before.total + rate, before.count + 1)
     # a tick that comes a moment early still closes its step
     if state.bucket is not None and now_s - bucket.since_s < forecaster.step_s * 0.999:
         return replace(state, bucket=bucket)
@@ -146,9 +146,10 @@ def _situation(state: LoopState, seen: Observation, rate_per_s: float, now_s: fl
     )
 
 
-def _act(state: LoopState, situation: Situation, proposal: Proposal) -> tuple[LoopState, Decision]:
+def _act(state: LoopState, memory: Any, situation: Situation, proposal: Proposal) -> tuple[LoopState, Decision]:
+    """Let the governor judge the proposal, and place what moves."""
     settings = state.settings
-    request = _request(situation, proposal.processors)
+    request = _request(situation, proposal.processors, settings.rules)
     ledger, verdict = govern(state.ledger, request, settings.rules, settings.limits)
     reasons, placement = proposal.reasons, state.placement
     if verdict.rescales and settings.placer is not None:
@@ -165,34 +166,35 @@ def _act(state: LoopState, situation: Situation, proposal: Proposal) -> tuple[Lo
         shares=proposal.shares,
         pace_s=proposal.pace_s,
     )
-    return replace(state, ledger=ledger, placement=placement), decision
+    return replace(state, plan_memory=memory, ledger=ledger, placement=placement), decision
 
 
-def _request(situation: Situation, want: Mapping[str, int]) -> Request:
-    have, names = situation.running, situation.topology.names
-    stations = stations_of(situation)
-    k_have = np.array([have[name] for name in names], dtype=np.int64)
-    k_want = np.array([max(want.get(name, have[name]), 1) for name in names], dtype=np.int64)
-    moves = bool((k_have != k_want).any())
+def _request(situation: Situation, want: Mapping[str, int], rules: Rules) -> Request:
+    operators, arrivals = situation.topology.operators, situation.operator_arrivals_per_s
+    have = {o.name: situation.running[o.name] for o in operators}
+    then = {name: max(want.get(name, count), 1) for name, count in have.items()}
+    offered = {o.name: arrivals[o.name] / o.service_per_s for o in operators}
+    busiest = max(offered[name] / count for name, count in then.items())
+    # what E[T] a move leads from and to matters only where moving costs anything
+    weighed = rules.pause_s > 0 and then != have
+    stations = stations_of(situation) if weighed else None
     return Request(
         now_s=situation.now_s,
         observed_at_s=situation.observation.at_s,
         arrivals_per_s=situation.arrivals_per_s,
         rescaling=situation.observation.rescaling,
-        have={name: have[name] for name in names},
+        have=have,
         want=want,
-        utilisation=dict(zip(names, (stations.offered / k_have).tolist(), strict=True)),
+        utilisation={name: offered[name] / count for name, count in have.items()},
         late=lateness(situation),
-        sojourn_have_s=stations.total_mean_s(k_have) if moves else math.inf,
-        sojourn_want_s=stations.total_mean_s(k_want) if moves else math.inf,
-        capacity_want_per_s=_carried(situation, stations.offered, k_want),
+        sojourn_have_s=stations.total_mean_s(_counts(have)) if stations else math.inf,
+        sojourn_want_s=stations.total_mean_s(_counts(then)) if stations else math.inf,
+        capacity_want_per_s=situation.arrivals_per_s / busiest if busiest > 0 else math.inf,
     )
 
 
-def _carried(situation: Situation, offered: Floats, k: Counts) -> float:
-    """The pipeline rate that k carries: the present one over the busiest operator's utilisation."""
-    busiest = float((offered / k).max())
-    return situation.arrivals_per_s / busiest if busiest > 0 else math.inf
+def _counts(processors: Mapping[str, int]) -> Counts:
+    return np.array(list(processors.values()), dtype=np.int64)
 
 
 def lateness(situation: Situation) -> float | None:

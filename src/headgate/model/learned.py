@@ -7,10 +7,12 @@ service rate; the standard error comes from how much the measurements scatter, w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from headgate.domain import BatchCosts, Observation, Operator, OperatorObservation, Topology
@@ -45,9 +47,11 @@ class Learned:
 
     def after(self, raw: Observation, smoothed: Observation) -> Learned:
         """With one more observation; rates are taken from the smoothed one, scatter and batches from the raw one."""
-        fits = self.fits.learn({name: raw.of(name).batches for name in self.topology.names})
+        names = self.topology.names
+        fits = self.fits.learn({name: batches for name in names if (batches := raw.of(name).batches)})
         laws = fits.laws() if fits is not self.fits else {}
-        scatter = _scattered(self.scatter, [raw.of(name).service_per_s for name in self.topology.names])
+        scatter = self.scatter.copy()
+        errors = _scattered(scatter, _or_nan([raw.of(name).service_per_s for name in names]), _FORGET)
         operators = tuple(
             _taught(operator, smoothed.of(operator.name), laws.get(operator.name))
             for operator in self.topology.operators
@@ -55,14 +59,11 @@ class Learned:
         same = all(a is b for a, b in zip(operators, self.topology.operators, strict=True))
         topology = self.topology if same else self.topology.with_operators(operators)
         reach = _visits(self.visits, topology, smoothed)
-        return Learned(topology, fits, scatter, reach, self._errors(laws, scatter))
+        return Learned(topology, fits, scatter, reach, self._errors(laws, errors))
 
-    def _errors(self, laws: Mapping[str, BatchLaw], scatter: Floats) -> Mapping[str, float]:
-        count, mean, square = scatter.T
-        known = count >= 2
-        spread = np.sqrt(np.maximum(square - mean * mean, 0.0)) / np.where(mean > 0, mean, 1.0)
-        errors = np.where(known, spread / np.sqrt(np.maximum(count - 1, 1.0)), 0.0).tolist()
-        out = dict(zip(self.topology.names, errors, strict=True))
+    def _errors(self, laws: Mapping[str, BatchLaw], scattered: Floats) -> Mapping[str, float]:
+        """By its batches' law where an operator runs in batches, by the scatter of its measurements elsewhere."""
+        out = dict(zip(self.topology.names, scattered.tolist(), strict=True))
         for operator in self.topology.operators:
             if operator.batch is not None:
                 law = laws.get(operator.name)
@@ -78,12 +79,25 @@ def _visits(known: Floats, topology: Topology, seen: Observation) -> Floats:
     rate = pipeline_rate(topology, seen.arrivals_per_s or 0.0)
     if not rate:
         return known
-    measured = np.array([seen.of(name).arrivals_per_s or np.nan for name in topology.names], dtype=np.float64) / rate
+    measured = _or_nan([seen.of(name).arrivals_per_s for name in topology.names])
     carried = np.array([seen.running.get(o.name, 1) * o.service_per_s for o in topology.operators])
-    if (known * rate >= _KEEPS_UP * carried).any():
-        return known
-    blended: Floats = np.where(np.isnan(measured), known, _FORGET_VISITS * known + (1 - _FORGET_VISITS) * measured)
-    return blended
+    return _blended(known, measured / rate, carried / rate, _FORGET_VISITS, _KEEPS_UP)
+
+
+@njit(cache=True)
+def _blended(known: Floats, measured: Floats, carried: Floats, forget: float, keeps_up: float) -> Floats:
+    for i in range(len(known)):
+        if known[i] >= keeps_up * carried[i]:
+            return known
+    out = known.copy()
+    for i in range(len(known)):
+        if measured[i] > 0.0:
+            out[i] = forget * known[i] + (1.0 - forget) * measured[i]
+    return out
+
+
+def _or_nan(values: list[float | None]) -> Floats:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
 def _taught(operator: Operator, seen: OperatorObservation, law: BatchLaw | None) -> Operator:
@@ -125,16 +139,18 @@ def _close(a: float, b: float) -> bool:
     return abs(a - b) <= _SAME * max(abs(a), abs(b))
 
 
-def _scattered(scatter: Floats, measured: list[float | None]) -> Floats:
-    """Per operator: values counted, their mean and mean square, each with the past forgotten."""
-    fresh = np.array([np.nan if value is None else value for value in measured], dtype=np.float64)
-    known = np.isfinite(fresh)
-    if not known.any():
-        return scatter
-    value = np.where(known, fresh, 0.0)
-    count, mean, square = scatter.T
-    grown = _FORGET * count + 1.0
-    step = 1.0 / grown
-    after = np.stack([grown, mean + step * (value - mean), square + step * (value * value - square)], axis=1)
-    kept: Floats = np.where(known[:, None], after, scatter)
-    return kept
+@njit(cache=True)
+def _scattered(scatter: Floats, fresh: Floats, forget: float) -> Floats:
+    """Take fresh values into count, mean and mean square (in place); the relative standard error of each mean."""
+    errors = np.zeros(len(fresh))
+    for i in range(len(fresh)):
+        if np.isfinite(fresh[i]):
+            scatter[i, 0] = forget * scatter[i, 0] + 1.0
+            step = 1.0 / scatter[i, 0]
+            scatter[i, 1] += step * (fresh[i] - scatter[i, 1])
+            scatter[i, 2] += step * (fresh[i] * fresh[i] - scatter[i, 2])
+        count, mean = scatter[i, 0], scatter[i, 1]
+        if count >= 1.9 and mean > 0.0:
+            spread = math.sqrt(max(scatter[i, 2] - mean * mean, 0.0)) / mean
+            errors[i] = spread / math.sqrt(max(count - 1.0, 1.0))
+    return errors
