@@ -74,15 +74,19 @@ def _one_at_a_time(request: Request) -> Refusal | None:
 
 
 def _bounded(request: Request, limits: Limits) -> tuple[dict[str, int], tuple[Refusal, ...]]:
-    want = {name: limits.clamp(name, request.want.get(name, have)) for name, have in request.have.items()}
-    notes = [
-        Refusal("bounds", f"{name}: {request.want[name]} processors wanted, {count} is the bound")
-        for name, count in want.items()
-        if request.want.get(name, count) != count
-    ]
+    asked = {name: request.want.get(name, have) for name, have in request.have.items()}
+    inside = not limits.most_of and limits.least <= min(asked.values()) and max(asked.values()) <= limits.most
+    want = asked if inside else {name: limits.clamp(name, count) for name, count in asked.items()}
+    notes = []
+    if not inside:
+        notes = [
+            Refusal("bounds", f"{name}: {request.want[name]} processors wanted, {count} is the bound")
+            for name, count in want.items()
+            if request.want.get(name, count) != count
+        ]
     if limits.budget is not None and sum(want.values()) > limits.budget:
-        asked, kept = sum(want.values()), sum(request.have.values())
-        notes.append(Refusal("bounds", f"{asked} processors wanted in all, the budget is {limits.budget}: {kept} stay"))
+        total, kept = sum(want.values()), sum(request.have.values())
+        notes.append(Refusal("bounds", f"{total} processors wanted in all, the budget is {limits.budget}: {kept} stay"))
         want = dict(request.have)
     return want, tuple(notes)
 
@@ -121,10 +125,11 @@ def _beyond_dead_band(
     request: Request, want: dict[str, int], rules: Rules
 ) -> tuple[dict[str, int], tuple[Refusal, ...]]:
     out, notes = dict(want), []
-    for name, have in request.have.items():
+    changes = [(name, have) for name, have in request.have.items() if want[name] != have]
+    for name, have in changes:
         change = abs(want[name] - have)
         pressed = want[name] > have and request.utilisation.get(name, 1.0) > rules.must_share
-        if 0 < change <= rules.dead_band * have and not pressed:
+        if change <= rules.dead_band * have and not pressed:
             out[name] = have
             notes.append(
                 Refusal(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 
@@ -84,6 +84,10 @@ class Observation:
 
     def of(self, name: str) -> OperatorObservation:
         return self.operators.get(name, _UNSEEN)
+
+    def all_of(self, names: Iterable[str]) -> list[OperatorObservation]:
+        """One for each name, in their order."""
+        return [self.operators.get(name, _UNSEEN) for name in names]
 
 
 _UNSEEN = OperatorObservation()

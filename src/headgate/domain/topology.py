@@ -107,12 +107,16 @@ class Operator:
             fits, f"measured figures of {self.name!r} cannot be: {service_per_s}/s, scv {arrival_scv}, {service_scv}"
         )
         twin, put = object.__new__(Operator), object.__setattr__
-        for kept in ("name", "stateful", "profile", "cpu", "memory", "io"):
-            put(twin, kept, getattr(self, kept))
+        put(twin, "name", self.name)
         put(twin, "service_per_s", service_per_s)
         put(twin, "arrival_scv", arrival_scv)
         put(twin, "service_scv", service_scv)
+        put(twin, "stateful", self.stateful)
         put(twin, "batch", batch)
+        put(twin, "profile", self.profile)
+        put(twin, "cpu", self.cpu)
+        put(twin, "memory", self.memory)
+        put(twin, "io", self.io)
         return twin
 
 

@@ -24,7 +24,7 @@ class Gauges:
         sojourn = observation.sojourn
         measured: list[float | None] = [observation.arrivals_per_s]
         measured += [None] * 4 if sojourn is None else [sojourn.mean_s, sojourn.p50_s, sojourn.p95_s, sojourn.p99_s]
-        seen = [observation.of(name) for name in self.names]
+        seen = observation.all_of(self.names)
         for o in seen:
             measured += (
                 o.arrivals_per_s,

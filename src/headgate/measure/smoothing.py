@@ -66,7 +66,10 @@ class Smoothed:
     @property
     def values(self) -> list[float | None]:
         """Plain numbers, ``None`` where nothing was ever measured."""
-        return [None if value != value else value for value in self.current.tolist()]
+        plain = self.current.tolist()
+        if not np.isnan(self.current).any():
+            return list(plain)
+        return [None if value != value else value for value in plain]
 
 
 def _mean_of_known(recent: Floats, width: int, before: Floats) -> Floats:

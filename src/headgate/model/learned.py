@@ -47,14 +47,15 @@ class Learned:
 
     def after(self, raw: Observation, smoothed: Observation) -> Learned:
         """With one more observation; rates are taken from the smoothed one, scatter and batches from the raw one."""
-        names = self.topology.names
-        fits = self.fits.learn({name: batches for name in names if (batches := raw.of(name).batches)})
+        measured = raw.all_of(self.topology.names)
+        fits = self.fits.learn({n: seen.batches for n, seen in zip(self.topology.names, measured, strict=True)})
         laws = fits.laws() if fits is not self.fits else {}
         scatter = self.scatter.copy()
-        errors = _scattered(scatter, _or_nan([raw.of(name).service_per_s for name in names]), _FORGET)
+        errors = _scattered(scatter, _or_nan([seen.service_per_s for seen in measured]), _FORGET)
+        steady = smoothed.all_of(self.topology.names)
         operators = tuple(
-            _taught(operator, smoothed.of(operator.name), laws.get(operator.name))
-            for operator in self.topology.operators
+            _taught(operator, seen, laws.get(operator.name))
+            for operator, seen in zip(self.topology.operators, steady, strict=True)
         )
         same = all(a is b for a, b in zip(operators, self.topology.operators, strict=True))
         topology = self.topology if same else self.topology.with_operators(operators)
@@ -79,7 +80,7 @@ def _visits(known: Floats, topology: Topology, seen: Observation) -> Floats:
     rate = pipeline_rate(topology, seen.arrivals_per_s or 0.0)
     if not rate:
         return known
-    measured = _or_nan([seen.of(name).arrivals_per_s for name in topology.names])
+    measured = _or_nan([o.arrivals_per_s for o in seen.all_of(topology.names)])
     carried = np.array([seen.running.get(o.name, 1) * o.service_per_s for o in topology.operators])
     return _blended(known, measured / rate, carried / rate, _FORGET_VISITS, _KEEPS_UP)
 

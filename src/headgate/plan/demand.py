@@ -12,12 +12,11 @@ from headgate.model.stations import Stations
 from headgate.model.traffic import outside_rate, solve, visits
 
 
-def stations_of(situation: Situation, factor: float = 1.0) -> Stations:
-    """The situation's operators under its arrivals, all scaled by ``factor``."""
+def stations_of(situation: Situation) -> Stations:
+    """The situation's operators under its arrivals."""
     topology = situation.topology
     arrivals = np.array([situation.operator_arrivals_per_s[name] for name in topology.names], dtype=np.float64)
-    outside = outside_rate(topology, situation.arrivals_per_s)
-    return Stations.of(topology, arrivals * factor, outside * factor)
+    return Stations.of(topology, arrivals, outside_rate(topology, situation.arrivals_per_s))
 
 
 def situation_at(

@@ -193,12 +193,16 @@ def share_out(stations: Stations, limits: Limits, total: int) -> Counts:
 
 def explain(stations: Stations, k: Counts, running: Mapping[str, int] | None = None) -> tuple[str, ...]:
     """One line per operator that changes against ``running`` (every one while nothing runs): why this many."""
-    mean, busy, laws = stations.mean_s(k), stations.offered / k, stations.laws
+    counts, laws = k.tolist(), stations.laws
+    changed = [i for i, name in enumerate(stations.names) if not running or running.get(name) != counts[i]]
+    if not changed:
+        return ()
+    mean, busy = stations.mean_s(k).tolist(), (stations.offered / k).tolist()
+    arrivals, service = laws.arrivals_per_s.tolist(), laws.service_per_s.tolist()
     return tuple(
-        f"{name}: {k[i]} processors carry {laws.arrivals_per_s[i]:,.6g} rows/s at {laws.service_per_s[i]:,.6g} rows/s "
+        f"{stations.names[i]}: {counts[i]} processors carry {arrivals[i]:,.6g} rows/s at {service[i]:,.6g} rows/s "
         f"each ({busy[i]:.0%} busy), E[T] {mean[i]:.4g} s"
-        for i, name in enumerate(stations.names)
-        if not running or running.get(name) != k[i]
+        for i in changed
     )
 
 

@@ -73,8 +73,9 @@ class HeadgatePolicy:
         if situation.goal.on_time is not None and not situation.goal.latency_bounds:
             return self._on_time(memory, situation, situation.goal.on_time)
         load, why_load = self._load(situation)
-        stations, why_backlog = self._with_backlog(situation, self._cautious(situation, load))
-        bias = memory.bias if why_backlog else _bias(memory, situation)
+        now = stations_of(situation)
+        stations, why_backlog = self._with_backlog(situation, self._cautious(situation, now, load))
+        bias = memory.bias if why_backlog else _bias(memory, situation, now)
         try:
             k, why, feasible = self._plan(bias, situation, stations)
         except Infeasible as problem:
@@ -102,14 +103,12 @@ class HeadgatePolicy:
             f"{len(ahead) * forecast.step_s:g} s (now {now:.4g})"
         )
 
-    def _cautious(self, situation: Situation, factor: float) -> Stations:
+    def _cautious(self, situation: Situation, now: Stations, factor: float) -> Stations:
         """The stations under the load to plan for, each service rate lowered by its uncertainty."""
-        stations = stations_of(situation, factor)
-        if not situation.service_rsd:
-            return stations
-        errors = np.array([situation.service_rsd.get(name, 0.0) for name in stations.names])
-        lowered = stations.laws.service_per_s * np.maximum(1.0 - float(ndtri(self.level)) * errors, 0.25)
-        return replace(stations, laws=stations.laws._replace(service_per_s=lowered))
+        errors = np.array([situation.service_rsd.get(name, 0.0) for name in now.names])
+        lowered = now.laws.service_per_s * np.maximum(1.0 - float(ndtri(self.level)) * errors, 0.25)
+        laws = now.laws._replace(arrivals_per_s=now.laws.arrivals_per_s * factor, service_per_s=lowered)
+        return replace(now, outside_per_s=now.outside_per_s * factor, laws=laws)
 
     def _with_backlog(self, situation: Situation, stations: Stations) -> tuple[Stations, tuple[str, ...]]:
         """Arrivals raised by the rows that wait beyond one goal's worth of arrivals, spread over ``catch_up_s``."""
@@ -150,13 +149,12 @@ class HeadgatePolicy:
         return k, why, kept
 
 
-def _bias(memory: Memory, situation: Situation) -> float:
+def _bias(memory: Memory, situation: Situation, stations: Stations) -> float:
     """Compare what was measured with what the model says of what runs; only where all keep up and nothing moves."""
     measured, names = situation.observation.sojourn, situation.topology.names
     if measured is None or situation.observation.rescaling or not all(name in situation.running for name in names):
         return memory.bias
     k = np.array([situation.running[name] for name in names], dtype=np.int64)
-    stations = stations_of(situation)
     predicted = paced_mean_s(stations, k, memory.pace_s)
     if not (math.isfinite(predicted) and predicted > 0) or (stations.offered >= 0.95 * k).any():
         return memory.bias
