@@ -191,7 +191,12 @@ def _path_that_keeps(
 
 
 def _fewest_steps(situation: Situation, stations: Stations, path: GreedyPath, bounds: dict[str, float]) -> int:
-    """Bisection along the nested greedy allocations: mean and quantiles fall all the way."""
+    """Bisection along the nested greedy allocations: mean and quantiles fall all the way.
+
+    A path that was grown for the mean alone ends where it is reached.
+    """
+    if bounds.keys() == {"mean"}:
+        return len(path.steps)
     low, high = 0, len(path.steps)
     while low < high:
         middle = (low + high) // 2
