@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -113,13 +111,6 @@ def test_a_window_longer_than_the_trace_sees_all_there_is() -> None:
 
 def test_more_machines_than_there_are_cannot_be_had() -> None:
     assert machines_for(np.array([5.0, 10.0, 1e9]), np.array([0.0, 10.0, 10.0, 30.0])).tolist() == [1, 3, 3]
-
-
-def test_a_week_of_minutes_takes_seconds() -> None:
-    rates = np.random.default_rng(1).uniform(100, 900, 10_080)
-    begun = time.process_time()
-    cheapest_recent_peak(rates, TENS, 0.995, protocol="free")
-    assert time.process_time() - begun < 5.0
 
 
 def test_input_that_makes_no_sense_is_refused() -> None:
