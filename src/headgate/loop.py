@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,6 @@ from headgate.forecast.forecaster import Forecaster
 from headgate.measure.gauges import Gauges
 from headgate.measure.smoothing import Smoothing
 from headgate.model.learned import Learned
-from headgate.model.stations import Counts
 from headgate.model.traffic import pipeline_rate
 from headgate.place.extra_slots import place_with_extra_slots
 from headgate.place.placer import Placer
@@ -149,7 +149,7 @@ def _situation(state: LoopState, seen: Observation, rate_per_s: float, now_s: fl
 def _act(state: LoopState, memory: Any, situation: Situation, proposal: Proposal) -> tuple[LoopState, Decision]:
     """Let the governor judge the proposal, and place what moves."""
     settings = state.settings
-    request = _request(situation, proposal.processors, settings.rules)
+    request = _request(situation, proposal.processors)
     ledger, verdict = govern(state.ledger, request, settings.rules, settings.limits)
     reasons, placement = proposal.reasons, state.placement
     if verdict.rescales and settings.placer is not None:
@@ -169,15 +169,12 @@ def _act(state: LoopState, memory: Any, situation: Situation, proposal: Proposal
     return replace(state, plan_memory=memory, ledger=ledger, placement=placement), decision
 
 
-def _request(situation: Situation, want: Mapping[str, int], rules: Rules) -> Request:
+def _request(situation: Situation, want: Mapping[str, int]) -> Request:
     operators, arrivals = situation.topology.operators, situation.operator_arrivals_per_s
     have = {o.name: situation.running[o.name] for o in operators}
     then = {name: max(want.get(name, count), 1) for name, count in have.items()}
     offered = {o.name: arrivals[o.name] / o.service_per_s for o in operators}
     busiest = max(offered[name] / count for name, count in then.items())
-    # what E[T] a move leads from and to matters only where moving costs anything
-    weighed = rules.pause_s > 0 and then != have
-    stations = stations_of(situation) if weighed else None
     return Request(
         now_s=situation.now_s,
         observed_at_s=situation.observation.at_s,
@@ -187,14 +184,15 @@ def _request(situation: Situation, want: Mapping[str, int], rules: Rules) -> Req
         want=want,
         utilisation={name: offered[name] / count for name, count in have.items()},
         late=lateness(situation),
-        sojourn_have_s=stations.total_mean_s(_counts(have)) if stations else math.inf,
-        sojourn_want_s=stations.total_mean_s(_counts(then)) if stations else math.inf,
+        sojourns_s=partial(_sojourns, situation, have, then),
         capacity_want_per_s=situation.arrivals_per_s / busiest if busiest > 0 else math.inf,
     )
 
 
-def _counts(processors: Mapping[str, int]) -> Counts:
-    return np.array(list(processors.values()), dtype=np.int64)
+def _sojourns(situation: Situation, have: Mapping[str, int], then: Mapping[str, int]) -> tuple[float, float]:
+    stations = stations_of(situation)
+    before, after = (np.array(list(k.values()), dtype=np.int64) for k in (have, then))
+    return stations.total_mean_s(before), stations.total_mean_s(after)
 
 
 def lateness(situation: Situation) -> float | None:

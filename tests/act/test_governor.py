@@ -19,7 +19,7 @@ READY = Ledger(moved_at_s=0.0)
 def ask(have: Mapping[str, int], want: Mapping[str, int], now_s: float = 1000.0) -> Request:
     busy = dict.fromkeys(have, 0.9)
     return Request(
-        now_s, now_s, 100.0, False, have, want, busy, sojourn_have_s=2.0, sojourn_want_s=1.0, capacity_want_per_s=200.0
+        now_s, now_s, 100.0, False, have, want, busy, sojourns_s=lambda: (2.0, 1.0), capacity_want_per_s=200.0
     )
 
 
@@ -131,7 +131,7 @@ def test_a_move_must_pay_for_its_pause_and_catching_up() -> None:
 
 def test_a_broken_promise_is_worth_the_whole_horizon() -> None:
     rules = Rules(pause_s=10.0, horizon_s=60.0)
-    same = replace(ask({"a": 2}, {"a": 4}), sojourn_want_s=1.99)
+    same = replace(ask({"a": 2}, {"a": 4}), sojourns_s=lambda: (2.0, 1.99))
     assert rule(decide(same, rules)) == "it pays"
     assert decide(replace(same, late=1.1), rules).rescales
 

@@ -182,13 +182,13 @@ def _must_pay(request: Request, want: Mapping[str, int], rules: Rules) -> Refusa
 
 def _share_cut(request: Request) -> float:
     """The share of E[T] that the move takes away; all of it where a broken promise or a growing queue ends."""
-    if (request.late is not None and request.late > 1) or math.isinf(request.sojourn_have_s):
+    late = request.late is not None and request.late > 1
+    if late or any(busy >= 1 for busy in request.utilisation.values()):
         return 1.0
-    if any(busy >= 1 for busy in request.utilisation.values()):
+    have_s, want_s = request.sojourns_s()
+    if math.isinf(have_s):
         return 1.0
-    if not request.sojourn_have_s > 0:
-        return 0.0
-    return max(1 - request.sojourn_want_s / request.sojourn_have_s, 0.0)
+    return max(1 - want_s / have_s, 0.0) if have_s > 0 else 0.0
 
 
 def _changes(request: Request, want: Mapping[str, int]) -> tuple[Rescale, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from headgate.domain import Refusal, Rescale
@@ -52,8 +52,8 @@ class Request:
     """What is asked of the governor, in plain numbers.
 
     ``late`` is the measured latency over its bound (above 1: the promise is broken), ``None`` if unknown.
-    ``sojourn_have_s``/``_want_s`` are the model's E[T] for what runs and what is wanted; ``capacity_want_per_s`` the
-    rate that what is wanted carries.
+    ``sojourns_s`` gives the model's E[T] for what runs and for what is wanted, worked out only if it comes to that;
+    ``capacity_want_per_s`` is the rate that what is wanted carries.
     """
 
     now_s: float
@@ -64,8 +64,7 @@ class Request:
     want: Mapping[str, int]
     utilisation: Mapping[str, float]
     late: float | None = None
-    sojourn_have_s: float = math.inf
-    sojourn_want_s: float = math.inf
+    sojourns_s: Callable[[], tuple[float, float]] = lambda: (math.inf, math.inf)
     capacity_want_per_s: float = math.inf
 
 
