@@ -43,3 +43,9 @@ def test_a_sample_that_is_none_is_refused(pair: tuple[int, float]) -> None:
 def test_no_samples_are_refused() -> None:
     with pytest.raises(BadInput, match="measure at least one"):
         samples_of([])
+
+
+def test_a_rate_that_is_no_bound_leaves_the_residuals_finite() -> None:
+    samples = samples_of([(1, 1e308), (2, 1.0)])
+    assert np.isfinite(samples.residual_squares(np.zeros(2)))
+    assert np.isfinite(samples.with_one(1, 1.0).residual_squares(np.zeros(2)))

@@ -17,6 +17,9 @@ from headgate.errors import BadInput
 
 Floats = NDArray[np.float64]
 
+# A rate beyond it is no bound at all (an operator that next to nothing reaches); its square must stay a number.
+_UNBOUNDED_PER_S = 1e100
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MstSamples:
@@ -43,6 +46,7 @@ class MstSamples:
     def with_one(self, machines: int, rate_per_s: float) -> MstSamples:
         """One sample more (means and spread by Welford's update)."""
         _check(machines, rate_per_s)
+        rate_per_s = min(rate_per_s, _UNBOUNDED_PER_S)
         at = int(np.searchsorted(self.sizes, machines))
         if at == len(self.sizes) or self.sizes[at] != machines:
             return self._with_size(at, machines, rate_per_s)
