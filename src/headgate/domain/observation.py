@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One finished micro-batch: ``rows`` taken in by ``processors`` tasks in ``duration_s``."""
+    """One finished micro-batch: ``rows`` taken in by ``processors`` tasks in ``duration_s``.
+
+    ``work_s`` is how long its tasks ran, all added up, where that was measured.
+    """
 
     rows: float
     processors: int
     duration_s: float
+    work_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

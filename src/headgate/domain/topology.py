@@ -13,7 +13,7 @@ from headgate.errors import BadInput
 
 SOURCE = "source"
 SINK = "sink"
-_NAME = re.compile(r"[^\W\d][\w.\-]*")
+_NAME = re.compile(r"[^\W\d][\w.+\-]*")
 
 
 def is_source(end: str) -> bool:
@@ -88,7 +88,8 @@ class Operator:
 
     def __post_init__(self) -> None:
         require(
-            bool(_NAME.fullmatch(self.name)), f"operator name {self.name!r}: use letters, digits, _ . -, a letter first"
+            bool(_NAME.fullmatch(self.name)),
+            f"operator name {self.name!r}: use letters, digits, _ . + -, a letter first",
         )
         reserved = is_source(self.name) or is_sink(self.name)
         require(not reserved, f"operator name {self.name!r} is reserved for the outside world: choose another")

@@ -4,9 +4,14 @@ The law is linear in what it seeks, d = o + c k + (1/mu)(n/k), so a Bayesian lin
 
     A <- g A + x x^T,   v <- g v + x d,   theta = (A + A_0)^-1 (v + A_0 theta_0),   x = (1, k, n/k)
 
-theta_0 is what the topology says and A_0 how firmly (a hundredth of a batch), which keeps the coefficients apart while
-k has never changed and 1 and k cannot be told from each other. The posterior gives each coefficient its standard
-error. All operators are fitted in one compiled call.
+theta_0 is what the topology says and A_0 how firmly: a hundredth of a batch, which keeps the coefficients apart while k
+has never changed and 1 and k cannot be told from each other; for o and c at least (residual/theta_0)^2, as if what the
+topology says of them were right within itself, so that a few noisy batches cannot turn costs into rates. The posterior
+gives each coefficient its standard error. All operators are fitted in one compiled call.
+
+Where the tasks' own run times are measured (w in all, so w/k = t + (1/mu)(n/k)), 1/mu is fitted from them alone, by the
+same regression, and o and c from what is left of the batch: planning and commits vary from batch to batch by more than
+a light operator's rows cost, and would drown them.
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ Floats = NDArray[np.float64]
 _FORGET = 0.98
 _PRIOR_BATCHES = 0.01
 _LEAST_S = 1e-6
+_SUMS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,10 @@ class BatchLaw:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchFits:
-    """Running sums for every operator: A (upper left 3x3), v, sum of d^2, batches seen (with forgetting)."""
+    """Running sums for every operator, with forgetting.
+
+    A (3x3), v, sum of d^2, batches seen; then of the tasks' run times: batches, n/k, (n/k)^2, w/k, (n/k)(w/k), (w/k)^2.
+    """
 
     names: tuple[str, ...]
     prior: Floats
@@ -59,7 +68,7 @@ class BatchFits:
                 for o in operators
             ]
         )
-        return cls(tuple(o.name for o in operators), prior, np.zeros((len(operators), 14)))
+        return cls(tuple(o.name for o in operators), prior, np.zeros((len(operators), _SUMS)))
 
     def learn(self, batches: Mapping[str, tuple[Batch, ...]]) -> BatchFits:
         """With these finished batches taken in."""
@@ -67,7 +76,7 @@ class BatchFits:
             return self
         index = {name: i for i, name in enumerate(self.names)}
         rows = [
-            (index[name], b.processors, b.rows, b.duration_s)
+            (index[name], b.processors, b.rows, b.duration_s, math.nan if b.work_s is None else b.work_s)
             for name, found in batches.items()
             for b in found
             if name in index and b.processors > 0 and b.rows > 0 and b.duration_s > 0
@@ -105,7 +114,7 @@ def _take_in(sums: Floats, rows: Floats, forget: float) -> None:
     for r in range(len(rows)):
         i, k, n, d = int(rows[r, 0]), rows[r, 1], rows[r, 2], rows[r, 3]
         x = (1.0, k, n / k)
-        for j in range(14):
+        for j in range(sums.shape[1]):
             sums[i, j] *= forget
         for a in range(3):
             for b in range(3):
@@ -113,6 +122,10 @@ def _take_in(sums: Floats, rows: Floats, forget: float) -> None:
             sums[i, 9 + a] += x[a] * d
         sums[i, 12] += d * d
         sums[i, 13] += 1.0
+        y = rows[r, 4] / k
+        if np.isfinite(y):
+            for j, term in enumerate((1.0, x[2], x[2] * x[2], y, x[2] * y, y * y)):
+                sums[i, 14 + j] += term
 
 
 @njit(cache=True)
@@ -124,17 +137,43 @@ def _solve_all(sums: Floats, prior: Floats, weight: float) -> Floats:
         if seen == 0.0:
             out[i] = np.array([prior[i, 0], prior[i, 1], prior[i, 2], 0.25 * prior[i, 2], 0.0, 0.0])
             continue
+        slope, slope_error = _slope_of_tasks(sums[i, 14:], prior[i, 2], weight)
         matrix, vector = sums[i, :9].copy().reshape(3, 3), sums[i, 9:12]
         firm = weight * np.array([1.0, 1.0, max(matrix[2, 2] / seen, 1e-12)])
-        system, right = matrix + np.diag(firm), vector + firm * prior[i]
-        inverse = _inverse(system)
-        theta = _not_negative(system, right, inverse @ right)
-        theta[2] = max(theta[2], 1e-12)
-        left = sums[i, 12] - 2.0 * np.sum(theta * vector) + np.sum(theta * (matrix @ theta))
-        residual = math.sqrt(max(left, 0.0) / max(seen - 3.0, 1.0))
-        error = residual * math.sqrt(max(inverse[2, 2], 0.0))
+        aim = prior[i].copy()
+        if slope > 0.0:
+            # known from the tasks: held there
+            firm[2], aim[2] = 1e9 * max(matrix[2, 2], 1e-12), slope
+        residual = 0.0
+        for _ in range(2):
+            for j in range(2):
+                if prior[i, j] > 1e-9:
+                    firm[j] = max(firm[j], (residual / prior[i, j]) ** 2)
+            system, right = matrix + np.diag(firm), vector + firm * aim
+            inverse = _inverse(system)
+            theta = _not_negative(system, right, inverse @ right)
+            theta[2] = max(theta[2], 1e-12)
+            left = sums[i, 12] - 2.0 * np.sum(theta * vector) + np.sum(theta * (matrix @ theta))
+            residual = math.sqrt(max(left, 0.0) / max(seen - 3.0, 1.0))
+        error = slope_error if slope > 0.0 else residual * math.sqrt(max(inverse[2, 2], 0.0))
         out[i] = np.array([theta[0], theta[1], theta[2], error, residual, seen])
     return out
+
+
+@njit(cache=True)
+def _slope_of_tasks(sums: Floats, prior: float, weight: float) -> tuple[float, float]:
+    """1/mu and its standard error from w/k = t + (1/mu)(n/k); zeros where no task was timed."""
+    count, x, xx, y, xy, yy = sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]
+    if count < 1.0 or xx <= 0.0:
+        return 0.0, 0.0
+    # t is taken to be near zero as firmly as a hundredth of a batch says, 1/mu near what the topology says
+    a, c = count * (1.0 + weight), xx * (1.0 + weight / count)
+    slope = (a * (xy + weight * xx / count * prior) - x * y) / max(a * c - x * x, 1e-300)
+    slope = max(slope, 1e-3 * y / max(x, 1e-300), 1e-12)
+    start = max((y - slope * x) / a, 0.0)
+    left = yy - 2.0 * (start * y + slope * xy) + start * start * count + 2.0 * start * slope * x + slope * slope * xx
+    residual = math.sqrt(max(left, 0.0) / max(count - 2.0, 1.0))
+    return slope, residual * math.sqrt(a / max(a * c - x * x, 1e-300))
 
 
 @njit(cache=True)

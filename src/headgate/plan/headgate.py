@@ -33,6 +33,10 @@ from headgate.plan.pace import paced_mean_s, paces
 from headgate.plan.spread import spread
 from headgate.plan.within_limits import proposal_within
 
+_LEAST_TRUST = 0.6
+"""No service rate is taken for less than this share of what was learned: where rows cost little beside the rest of a
+batch their rate is hardly known, but then it hardly matters either."""
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -106,7 +110,7 @@ class HeadgatePolicy:
     def _cautious(self, situation: Situation, now: Stations, factor: float) -> Stations:
         """The stations under the load to plan for, each service rate lowered by its uncertainty."""
         errors = np.array([situation.service_rsd.get(name, 0.0) for name in now.names])
-        lowered = now.laws.service_per_s * np.maximum(1.0 - float(ndtri(self.level)) * errors, 0.25)
+        lowered = now.laws.service_per_s * np.maximum(1.0 - float(ndtri(self.level)) * errors, _LEAST_TRUST)
         laws = now.laws._replace(arrivals_per_s=now.laws.arrivals_per_s * factor, service_per_s=lowered)
         return replace(now, outside_per_s=now.outside_per_s * factor, laws=laws)
 
