@@ -95,6 +95,27 @@ def test_regret_adds_up_until_the_rescale_pays() -> None:
     assert 0 < kept < 50
 
 
+def test_without_holding_every_decision_moves_to_the_best_number() -> None:
+    holding, moving = OnTime(0.995), OnTime(0.995, holds=False)
+    memory = OnTimeMemory(decisions=1000, mean_machines=30.0)
+    best = holding.decide(memory, flat(20.0), EXACT, 1)[1].machines
+    assert holding.decide(memory, flat(20.0), EXACT, best + 1)[1].machines == best + 1
+    assert moving.decide(memory, flat(20.0), EXACT, best + 1)[1].machines == best
+
+
+def test_a_fixed_price_does_not_follow_what_was_late() -> None:
+    rule = OnTime(0.995, price=300.0)
+    memories = [OnTimeMemory(steps=20_000, late=late, decisions=1, mean_machines=20) for late in (0, 400)]
+    few, many = (rule.decide(memory, flat(20.0, 2.0), EXACT, 1)[1].machines for memory in memories)
+    dearer = OnTime(0.995, price=3000.0).decide(memories[0], flat(20.0, 2.0), EXACT, 1)[1].machines
+    assert few == many < dearer
+
+
+def test_a_price_of_nothing_is_refused() -> None:
+    with pytest.raises(BadInput):
+        OnTime(0.995, price=0.0)
+
+
 def test_a_cycle_binds_for_all_its_steps() -> None:
     rising = Forecast(60.0, np.linspace(10.0, 30.0, 12), np.full(12, 0.5))
     cycle, free = OnTime(0.995, Timing(10, 2, 2)), OnTime(0.995)

@@ -117,13 +117,20 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class OnTime:
-    """The rule for one target and one timing."""
+    """The rule for one target and one timing.
+
+    For studies of what bounds it: ``price`` in machine steps fixes what is else learned, and without ``holds`` every
+    decision moves to the best number at once.
+    """
 
     target: float
     timing: Timing = Timing()
+    price: float | None = None
+    holds: bool = True
 
     def __post_init__(self) -> None:
         require(0 < self.target < 1, f"target is {self.target}: give a share between 0 and 1, such as 0.995")
+        require(self.price is None or self.price > 0, f"price is {self.price}: give machine steps above 0")
 
     @property
     def steps_ahead(self) -> int:
@@ -153,7 +160,7 @@ class OnTime:
         best, regret, stay, move = weighed(mean, sd, scores, capacity.mean_per_s, capacity.sd_per_s, running, price)
         side = (best > running) - (best < running)
         total = regret + (KEEP * memory.regret if side == memory.side else 0.0)
-        patience = _patience(running, float(mean[0]), float(sd[0]))
+        patience = _patience(running, float(mean[0]), float(sd[0])) if self.holds else 0.0
         moves = side != 0 and total > patience
         after = replace(memory, regret=0.0 if moves else total, side=0 if moves else side)
         machines, late = (best, move) if moves else (running, stay)
@@ -169,6 +176,8 @@ class OnTime:
         return forecast.mean_per_s[first - 1 : last], forecast.sd_per_s[first - 1 : last], scores
 
     def _price(self, memory: OnTimeMemory, running: int) -> float:
+        if self.price is not None:
+            return self.price
         budget = 1 - self.target
         machines = memory.mean_machines if memory.decisions else float(running)
         saved = memory.steps - memory.late / (AIM * budget)

@@ -16,7 +16,7 @@ from headgate.domain.topology import require, require_number
 from headgate.errors import BadInput
 from headgate.simulate.replay_jobs import Job, Outcome, facts_of
 from headgate.simulate.replay_players import BEST_RECENT_PEAK, BOUNDS, forecaster_of
-from headgate.simulate.replay_pool import STREAMED, Progress, play
+from headgate.simulate.replay_pool import STREAMED, Player, Progress, play
 from headgate.simulate.replay_protocol import HINDSIGHT_STEPS, Protocol
 from headgate.simulate.replay_score import Score, Yardstick, yardstick
 from headgate.simulate.replay_truth import Floats, Ints, Truth
@@ -83,8 +83,9 @@ def replay(
     options: Options,
     workers: int = 1,
     progress: Progress | None = None,
+    play_jobs: Player = play,
 ) -> list[TraceReport]:
-    """Every policy on every trace, over ``workers`` processes.
+    """Every policy on every trace, over ``workers`` processes, or wherever else ``play_jobs`` plays them.
 
     >>> import numpy as np
     >>> from headgate.simulate.replay_protocol import PROTOCOLS
@@ -99,7 +100,7 @@ def replay(
     require(len(set(names)) == len(names), "two traces have the same name: give each once")
     scaled = [(name, *_scaled(name, values, truth, options.peak_per_s)) for name, values in traces]
     jobs = [job for name, rates, _ in scaled for job in jobs_of(name, rates, truth, options, workers)]
-    outcomes = play(jobs, workers, progress)
+    outcomes = play_jobs(jobs, workers, progress)
     return [
         TraceReport(name, rates, _results(name, rates, truth, options, outcomes), (note,))
         for name, rates, note in scaled

@@ -14,6 +14,7 @@ from headgate.simulate.replay_jobs import Job, Outcome, Track, record, run_one
 from headgate.simulate.replay_players import BOUNDS, forecaster_of
 
 Progress = Callable[[int, int], None]
+Player = Callable[[Sequence[Job], int, Progress | None], list[Outcome]]
 Key = tuple[str, str]
 # Their forecasts carry scores and are made anew in each job.
 STREAMED = ("calibrated",)
