@@ -1,0 +1,1 @@
+"""Elastic pipelines on Spark Structured Streaming."""

@@ -1,0 +1,92 @@
+"""What a standalone master and its workers tell about themselves: the JSON form of their web pages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from typing import Any
+from urllib.parse import urlsplit
+
+_PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPage:
+    """A worker as its master sees it; ``state`` in Spark's words (ALIVE, DECOMMISSIONED, DEAD)."""
+
+    host: str
+    port: int
+    state: str
+    cores: int
+    cores_used: int
+    memory_mb: int
+    memory_used_mb: int
+    page: str
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """An application that runs on the cluster."""
+
+    id: str
+    name: str
+    cores: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class MasterPage:
+    """A master, its workers by port and its applications."""
+
+    ready: bool
+    workers: Mapping[int, WorkerPage]
+    applications: tuple[Application, ...]
+
+
+def master_page(page: str) -> MasterPage | None:
+    """What the master says now; ``None`` if it does not answer."""
+    found = _document(page)
+    if found is None or "activeapps" not in found:
+        return None
+    # Of two entries of one port the later one counts: a dead worker stays listed beside the one that took its port.
+    workers = [_worker(entry) for entry in sorted(found["workers"], key=lambda entry: int(entry["lastheartbeat"]))]
+    applications = tuple(
+        Application(str(a["id"]), str(a["name"]), int(a["cores"]), str(a["state"])) for a in found["activeapps"]
+    )
+    return MasterPage(found["status"] == "ALIVE", {worker.port: worker for worker in workers}, applications)
+
+
+def executors_of(page: str) -> tuple[str, ...] | None:
+    """The executors a worker runs, as ``APPLICATION/ID``; ``None`` if it does not answer."""
+    found = _document(page)
+    if found is None or "executors" not in found:
+        return None
+    return tuple(f"{entry['appid']}/{entry['id']}" for entry in found["executors"])
+
+
+def _worker(entry: Mapping[str, Any]) -> WorkerPage:
+    return WorkerPage(
+        host=str(entry["host"]),
+        port=int(entry["port"]),
+        state=str(entry["state"]),
+        cores=int(entry["cores"]),
+        cores_used=int(entry["coresused"]),
+        memory_mb=int(entry["memory"]),
+        memory_used_mb=int(entry["memoryused"]),
+        page=str(entry["webuiaddress"]),
+    )
+
+
+def _document(page: str) -> dict[str, Any] | None:
+    # Straight there: the page is on loopback, and a proxy of the environment must not come between.
+    connection = HTTPConnection(urlsplit(page).netloc, timeout=_PATIENCE_S)
+    try:
+        connection.request("GET", "/json/")
+        found = json.loads(connection.getresponse().read())
+    except (OSError, HTTPException, ValueError):
+        return None
+    finally:
+        connection.close()
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,187 @@
+"""The control loop beside a running pipeline: reads its folder, ticks, writes the plan and says why.
+
+A process of its own (``python -m headgate.spark.controller FOLDER``). It shares only files with the pipeline: killed
+at any moment, it leaves the last plan in force; started again, it takes the plan from there and learns from the batches
+that are logged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from headgate import loop
+from headgate.act.rules import Rules
+from headgate.config.goal_text import goal_from
+from headgate.domain import Decision, Limits, Observation
+from headgate.errors import BadInput
+from headgate.forecast.catalogue import forecaster
+from headgate.loop import LoopState, Settings
+from headgate.plan.catalogue import policy_entry
+from headgate.spark.batch_log import append_line
+from headgate.spark.files import read_if_there
+from headgate.spark.graph import RunningGraph
+from headgate.spark.layout import Layout
+from headgate.spark.observing import Observer
+from headgate.spark.plan_file import OperatorPlan, PlanFile
+
+_MOST_LOG_BYTES = 8_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What a user chooses of the loop. ``budget`` is the slots there are; ``dry_run`` only advises."""
+
+    policy: str = "headgate"
+    slo: tuple[str, ...] = ()
+    budget: int | None = None
+    interval_s: float = 2.0
+    cooldown_s: float = 6.0
+    settle_down_s: float = 20.0
+    dry_run: bool = False
+
+    def arguments(self) -> list[str]:
+        """As command-line arguments of the controller's process."""
+        budget = [] if self.budget is None else [f"--budget={self.budget}"]
+        slo = [f"--slo={text}" for text in self.slo]
+        dry = ["--dry-run"] if self.dry_run else []
+        times = [f"--{w.replace('_', '-')}={getattr(self, w)}" for w in ("interval_s", "cooldown_s", "settle_down_s")]
+        return [f"--policy={self.policy}", *slo, *budget, *times, *dry]
+
+
+class Controller:
+    """Drives ``loop.tick`` on what an observer sees."""
+
+    def __init__(self, layout: Layout, control: Control) -> None:
+        text = read_if_there(layout.description)
+        if text is None:
+            raise BadInput(f"no pipeline in {layout.folder}: start it first")
+        self.graph = RunningGraph.from_json(text)
+        self._layout, self._control = layout, control
+        self._plan = PlanFile(layout.plan)
+        self._observer = Observer.of(layout, self.graph)
+        self.state = loop.start(settings_of(self.graph, control))
+
+    def step(self, now_s: float) -> tuple[Observation, Decision]:
+        """Observe, decide, write the plan if it changed, and log both."""
+        seen = self._observer.observe(now_s)
+        self.state, decision = loop.tick(self.state, seen, now_s)
+        if not self._control.dry_run:
+            self._enact(decision)
+        self._log(seen, decision)
+        return seen, decision
+
+    def _enact(self, decision: Decision) -> None:
+        plan = self._plan.read()
+        operators = {n.name: _planned(plan.of(n.name), n.name, decision) for n in self.graph.nodes}
+        if operators != dict(plan.operators):
+            self._plan.write(replace(plan, version=plan.version + 1, operators=operators))
+
+    def _log(self, seen: Observation, decision: Decision) -> None:
+        if decision.moves:
+            append_line(self._layout.decisions, json.dumps(decision_document(decision)), _MOST_LOG_BYTES)
+        append_line(self._layout.ticks, json.dumps(tick_document(self.state, seen, decision)), _MOST_LOG_BYTES)
+
+
+def settings_of(graph: RunningGraph, control: Control) -> Settings:
+    """The loop's settings for a live pipeline: quick to add, slower to take away."""
+    entry = policy_entry(control.policy)
+    most = {node.name: node.key_groups for node in graph.nodes if node.stateful}
+    return Settings(
+        graph.topology(),
+        entry.build(()),
+        goal_from(list(control.slo)),
+        limits=Limits(budget=control.budget, most_of=most),
+        rules=Rules(
+            cooldown_s=control.cooldown_s, settle_down_s=control.settle_down_s, pause_s=0.5, stale_after_s=30.0
+        ),
+        forecaster=forecaster("trend", step_s=control.interval_s) if entry.forecaster else None,
+    )
+
+
+def _planned(now: OperatorPlan, name: str, decision: Decision) -> OperatorPlan:
+    k = decision.running.get(name, now.processors)
+    shares = decision.shares.get(name, ()) or (now.shares if k == now.processors else ())
+    pace_s = decision.pace_s.get(name, 0.0) if decision.proposal is not None else now.pace_s
+    # a pace that moved by a few percent is not worth a new plan
+    same = abs(pace_s - now.pace_s) <= 0.1 * max(now.pace_s, 0.05)
+    return replace(now, processors=k, shares=tuple(shares), pace_s=now.pace_s if same else round(pace_s, 3))
+
+
+def decision_document(decision: Decision) -> dict[str, object]:
+    """A decision as the log and the command line's JSON show it."""
+    return {
+        "at_s": round(decision.at_s, 3),
+        "running": dict(decision.running),
+        "rescales": [asdict(rescale) for rescale in decision.rescales],
+        "reasons": list(decision.reasons),
+        "refusals": [asdict(refusal) for refusal in decision.refusals],
+    }
+
+
+def tick_document(state: LoopState, seen: Observation, decision: Decision) -> dict[str, object]:
+    """One line a tick: what a person on call would look at."""
+    learned = {o.name: o for o in state.learned.topology.operators}
+    return {
+        "at_s": round(seen.at_s, 3),
+        "arrivals_per_s": seen.arrivals_per_s,
+        "throughput_per_s": seen.throughput_per_s,
+        "backlog_rows": seen.backlog_rows,
+        "sojourn": None if seen.sojourn is None else asdict(seen.sojourn),
+        "running": dict(decision.running),
+        "pace_s": {name: round(pace, 3) for name, pace in decision.pace_s.items()},
+        "refusals": [asdict(refusal) for refusal in decision.refusals],
+        "operators": {
+            name: {
+                "arrivals_per_s": o.arrivals_per_s,
+                "queue_rows": o.queue_rows,
+                "sojourn_s": o.sojourn_s,
+                "utilisation": o.utilisation,
+                "service_per_s": learned[name].service_per_s,
+                "batch": asdict(costs) if (costs := learned[name].batch) is not None else None,
+            }
+            for name, o in seen.operators.items()
+        },
+    }
+
+
+def run(layout: Layout, control: Control, parent: int | None = None) -> None:
+    """Tick until the pipeline's process is gone."""
+    controller = Controller(layout, control)
+    due_s = time.time()
+    while parent is None or os.getppid() == parent:
+        controller.step(time.time())
+        due_s = max(due_s + control.interval_s, time.time())
+        time.sleep(max(due_s - time.time(), 0.05))
+
+
+def main() -> None:
+    """Entry point of the controller's process."""
+    parser = argparse.ArgumentParser(prog="headgate.spark.controller")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--policy", default="headgate")
+    parser.add_argument("--slo", action="append", default=[])
+    parser.add_argument("--budget", type=int)
+    parser.add_argument("--interval-s", type=float, default=2.0)
+    parser.add_argument("--cooldown-s", type=float, default=6.0)
+    parser.add_argument("--settle-down-s", type=float, default=20.0)
+    parser.add_argument("--dry-run", action="store_true")
+    given = parser.parse_args()
+    control = Control(
+        given.policy,
+        tuple(given.slo),
+        given.budget,
+        given.interval_s,
+        given.cooldown_s,
+        given.settle_down_s,
+        given.dry_run,
+    )
+    run(Layout(given.folder), control, parent=os.getppid())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""How far the readers of an edge are behind its writer, in rows; a writer that is too far ahead waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from headgate.spark.edges.folder import FolderEdge
+from headgate.spark.offsets import committed
+
+
+@dataclass(slots=True)
+class Head:
+    """How many rows an edge has carried in all, found by looking for the next manifest only."""
+
+    edge: FolderEdge
+    next: int = 0
+    rows: int = 0
+
+    def look(self) -> int:
+        """Rows that are new since the last look."""
+        before = self.rows
+        if not self.edge.has(self.next) and (newest := self.edge.newest()) and newest.number >= self.next:
+            self.next, self.rows = newest.number + 1, newest.rows_after  # what we had not seen was deleted meanwhile
+        for manifest in self.edge.since(self.next):
+            self.next, self.rows = manifest.number + 1, manifest.rows_after
+        return self.rows - before
+
+    def rows_before(self, number: int) -> int:
+        """Rows carried before manifest ``number``."""
+        found = self.edge.manifest(number)
+        return found.rows_before if found else self.rows
+
+
+class Backlog:
+    """The rows on an edge that its slowest reader has not committed; ``checkpoints`` are the readers'."""
+
+    def __init__(self, edge: FolderEdge, checkpoints: tuple[Path, ...]) -> None:
+        self._head, self._checkpoints = Head(edge), checkpoints
+
+    def rows(self) -> int:
+        self._head.look()
+        name = self._head.edge.folder.name
+        taken = [committed(checkpoint).get(name, 0) for checkpoint in self._checkpoints]
+        return max((self._head.rows - self._head.rows_before(number) for number in taken), default=0)

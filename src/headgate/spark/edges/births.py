@@ -1,0 +1,79 @@
+"""When rows were born: a small weighted histogram that travels with them, so that latency needs no look at the rows.
+
+A weight counts rows that entered the pipeline from outside, whatever became of them since: a row that was split into
+eight words or filtered away keeps its weight of one. Two histograms merge by adding; when there are more than
+``MOST`` points, neighbours in time are joined at their weighted mean, which keeps the overall mean exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+MOST = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Births:
+    """Pairs of (time in seconds since the epoch, rows born then), in order of time.
+
+    >>> births = Births.of([(10.0, 1.0), (12.0, 3.0)])
+    >>> births.weight, births.mean_s, births.ages_s(13.0)
+    (4.0, 11.5, ((3.0, 1.0), (1.0, 3.0)))
+    """
+
+    points: tuple[tuple[float, float], ...] = ()
+
+    @classmethod
+    def of(cls, points: Iterable[tuple[float, float]]) -> Births:
+        return cls(_joined(sorted((float(t), float(w)) for t, w in points if w > 0)))
+
+    @classmethod
+    def merged(cls, parts: Iterable[Births]) -> Births:
+        return cls.of(point for part in parts for point in part.points)
+
+    @property
+    def weight(self) -> float:
+        return sum(w for _, w in self.points)
+
+    @property
+    def mean_s(self) -> float | None:
+        """The mean time of birth; ``None`` of nothing."""
+        weight = self.weight
+        return sum(t * w for t, w in self.points) / weight if weight > 0 else None
+
+    def ages_s(self, at_s: float) -> tuple[tuple[float, float], ...]:
+        """Pairs of (age at ``at_s``, rows); clocks that disagree give age 0, never less."""
+        return tuple((max(at_s - t, 0.0), w) for t, w in self.points)
+
+
+def _joined(points: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+    """At most MOST points of about equal weight."""
+    if len(points) <= MOST:
+        return tuple(points)
+    step = sum(w for _, w in points) / MOST
+    out: list[tuple[float, float]] = []
+    total = weight = moment = 0.0
+    for t, w in points:
+        weight, moment, total = weight + w, moment + t * w, total + w
+        if total >= step * (len(out) + 1) - 1e-9 or w >= step:
+            out.append((moment / weight, weight))
+            weight = moment = 0.0
+    if weight > 0:
+        out.append((moment / weight, weight))
+    return tuple(out)
+
+
+def quantile_s(ages: Iterable[tuple[float, float]], share: float) -> float | None:
+    """The age not exceeded by ``share`` of the rows; ``None`` of nothing.
+
+    >>> quantile_s([(1.0, 90.0), (5.0, 10.0)], 0.5), quantile_s([(1.0, 90.0), (5.0, 10.0)], 0.95)
+    (1.0, 5.0)
+    """
+    ordered = sorted(ages)
+    wanted, seen = share * sum(w for _, w in ordered), 0.0
+    for age, weight in ordered:
+        seen += weight
+        if seen >= wanted - 1e-9:
+            return age
+    return None

@@ -1,0 +1,81 @@
+"""What a pipeline runs on: this process (``local[N]``), headgate's own cluster, or any master Spark knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from headgate.errors import BadInput, EnvironmentLacks
+from headgate.spark.cluster import Cluster
+from headgate.spark.cluster_state import default_folder
+from headgate.spark.executors import Executors
+from headgate.spark.fleet import Fleet, Shape
+from headgate.spark.nodes import LocalNodes, NodeProvider
+from headgate.spark.plan_file import PlanFile
+from headgate.spark.runtime import Running
+
+OWN_CLUSTER = "cluster"
+"""The master's name for the cluster that ``headgate cluster up`` started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """A master, the settings it needs, and the executors that may come and go there."""
+
+    master: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    shape: Shape | None = None
+    nodes: NodeProvider | None = None
+
+    @property
+    def slots(self) -> int | None:
+        """The most processors there can be, where that is known before Spark starts."""
+        return self.shape.slots if self.shape else None
+
+    def fleet(self, spark: SparkSession) -> Callable[[Running], AbstractContextManager[object]] | None:
+        """What makes executors and nodes follow the plan of a running pipeline; ``None`` where there are none."""
+        shape, nodes = self.shape, self.nodes
+        if shape is None:
+            return None
+        return lambda running: Fleet(
+            Executors(spark), PlanFile(running.layout.plan), shape, running.layout.fleet, nodes
+        )
+
+
+def ground_of(master: str, executors: str | None = None, executor_cores: int = 1) -> Ground:
+    """From what a user gives; ``executors`` is LEAST:MOST.
+
+    >>> ground_of("local[4]")
+    Ground(master='local[4]', settings={}, shape=None, nodes=None)
+    >>> ground_of("spark://host:7077", "1:4", 2).slots
+    8
+    """
+    if master.startswith("local"):
+        if executors is not None:
+            raise BadInput(f"{master} has no executors to come and go: leave --executors out, or name a cluster")
+        return Ground(master)
+    own = Cluster(default_folder()) if master == OWN_CLUSTER else None
+    status = own.status() if own else None
+    if own is not None and status is None:
+        raise EnvironmentLacks("no cluster runs here: start one with `headgate cluster up --workers 2`")
+    nodes = LocalNodes(own, max((w.cores for w in status.workers), default=1)) if own and status else None
+    url = status.url if status else master
+    if executors is None:
+        return Ground(url, {"spark.executor.cores": str(executor_cores)})
+    shape = Shape(executor_cores, *_range(executors))
+    settings = {
+        "spark.executor.cores": str(executor_cores),
+        "spark.executor.instances": str(shape.least),
+        "spark.cores.max": str(shape.slots),
+    }
+    return Ground(url, settings, shape, nodes)
+
+
+def _range(text: str) -> tuple[int, int]:
+    least, colon, most = text.partition(":")
+    if not (least.isdigit() and (most.isdigit() or not colon)):
+        raise BadInput(f"--executors is {text!r}: give LEAST:MOST, such as 1:4")
+    return int(least), int(most or least)

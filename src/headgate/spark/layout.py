@@ -1,0 +1,57 @@
+"""Where everything of one pipeline lies: one folder holds it all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from headgate.spark.edges.folder import FolderEdge
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The paths under a pipeline's folder."""
+
+    folder: Path
+
+    @property
+    def description(self) -> Path:
+        return self.folder / "pipeline.json"
+
+    @property
+    def plan(self) -> Path:
+        return self.folder / "plan.json"
+
+    @property
+    def decisions(self) -> Path:
+        return self.folder / "decisions.jsonl"
+
+    @property
+    def ticks(self) -> Path:
+        return self.folder / "ticks.jsonl"
+
+    @property
+    def fleet(self) -> Path:
+        return self.folder / "fleet.jsonl"
+
+    @property
+    def controller_log(self) -> Path:
+        return self.folder / "controller.log"
+
+    @property
+    def hold(self) -> Path:
+        """While this file exists no batch starts."""
+        return self.folder / "hold"
+
+    @property
+    def lock(self) -> Path:
+        return self.folder / "lock"
+
+    def edge(self, stream: str) -> FolderEdge:
+        return FolderEdge(self.folder / "edges" / stream)
+
+    def checkpoint(self, group: str) -> Path:
+        return self.folder / "operators" / group / "checkpoint"
+
+    def batches(self, group: str) -> Path:
+        return self.folder / "operators" / group / "batches.jsonl"

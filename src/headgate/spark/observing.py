@@ -1,0 +1,95 @@
+"""What the loop sees of a running pipeline, from its batch logs and manifests alone: no row is touched, no query asked.
+
+- arrivals: rows put on an edge, as the manifests count them
+- queue length: rows on an edge that no batch has taken (Little's law holds between it, arrivals and waiting)
+- service: rows, k and duration of every finished batch; the law is fitted from them
+- sojourn: the births that travel with the rows, aged at the moment the last operator published them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from headgate.domain import Batch, Observation, OperatorObservation, Sojourn
+from headgate.spark.batch_log import BatchRecord, Tail
+from headgate.spark.edges.backlog import Head
+from headgate.spark.edges.births import quantile_s
+from headgate.spark.graph import Node, RunningGraph
+from headgate.spark.layout import Layout
+from headgate.spark.offsets import ends, last_batch
+from headgate.spark.plan_file import PlanFile
+
+
+@dataclass(slots=True)
+class Observer:
+    """Remembers where it left off in every log."""
+
+    layout: Layout
+    graph: RunningGraph
+    heads: dict[str, Head] = field(default_factory=dict)
+    tails: dict[str, Tail] = field(default_factory=dict)
+    at_s: float | None = None
+
+    @classmethod
+    def of(cls, layout: Layout, graph: RunningGraph) -> Observer:
+        streams = {*graph.sources, *(stream for node in graph.nodes for stream in (*node.reads, *node.writes))}
+        heads = {stream: Head(layout.edge(stream)) for stream in sorted(streams)}
+        return cls(layout, graph, heads, {node.name: Tail(layout.batches(node.name)) for node in graph.nodes})
+
+    def observe(self, now_s: float) -> Observation:
+        """What happened since the last time; the first time tells no rates, only what waits and what was learned."""
+        fresh = {stream: head.look() for stream, head in self.heads.items()}
+        records = {name: [BatchRecord.from_json(line) for line in tail.lines()] for name, tail in self.tails.items()}
+        took_s, self.at_s = (now_s - self.at_s if self.at_s is not None else None), now_s
+        plan = PlanFile(self.layout.plan).read()
+        running = {node.name: plan.of(node.name).processors for node in self.graph.nodes}
+        arrived = sum(fresh[s] for s in self.graph.sources) + sum(
+            record.rows for node in self.graph.nodes if node.source for record in records[node.name]
+        )
+        operators = {node.name: self._operator(node, fresh, records[node.name], took_s) for node in self.graph.nodes}
+        last = [record for node in self.graph.nodes if node.terminal for record in records[node.name]]
+        return Observation(
+            at_s=now_s,
+            arrivals_per_s=arrived / took_s if took_s else None,
+            running=running,
+            operators=operators,
+            sojourn=sojourn_of(last),
+            throughput_per_s=sum(record.rows_out for record in last) / took_s if took_s else None,
+            backlog_rows=sum(operator.queue_rows or 0.0 for operator in operators.values()),
+        )
+
+    def _operator(
+        self, node: Node, fresh: dict[str, int], records: list[BatchRecord], took_s: float | None
+    ) -> OperatorObservation:
+        busy_s = sum(record.duration_s for record in records)
+        rows = sum(record.rows for record in records)
+        offered_s = sum(record.duration_s * record.processors for record in records)
+        waited = [(r.published_s - r.entered_s) * r.rows for r in records if r.entered_s is not None]
+        warm = tuple(Batch(float(r.rows), r.processors, r.duration_s, r.work_s) for r in records if not r.cold)
+        arrived = rows if node.source else sum(fresh[stream] for stream in node.reads)
+        return OperatorObservation(
+            arrivals_per_s=arrived / took_s if took_s else None,
+            service_per_s=rows / offered_s if rows and offered_s else None,
+            utilisation=min(busy_s / took_s, 1.0) if took_s else None,
+            queue_rows=float(self.queue(node)),
+            sojourn_s=sum(waited) / rows if waited and rows else None,
+            batches=warm,
+        )
+
+    def queue(self, node: Node) -> int:
+        """Rows on the edges ``node`` reads that no batch of it has taken."""
+        checkpoint = self.layout.checkpoint(node.name)
+        planned = last_batch(checkpoint)
+        taken = ends(checkpoint, planned) if planned is not None else {}
+        return sum(self.heads[s].rows - self.heads[s].rows_before(taken.get(s, 0)) for s in node.reads)
+
+
+def sojourn_of(records: Iterable[BatchRecord]) -> Sojourn | None:
+    """From birth to the end of the pipeline, over all rows that the batches finished."""
+    ages = [age for record in records for age in record.born.ages_s(record.published_s)]
+    weight = sum(w for _, w in ages)
+    if weight <= 0:
+        return None
+    mean = sum(age * w for age, w in ages) / weight
+    return Sojourn(mean, quantile_s(ages, 0.5), quantile_s(ages, 0.95), quantile_s(ages, 0.99))

@@ -1,0 +1,206 @@
+"""From groups of operators to Spark queries: schemas worked out along the graph, sources and writers bound to edges."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
+
+from headgate.errors import BadInput, HeadgateError
+from headgate.spark.batch_writer import BatchWriter
+from headgate.spark.edges.source import FORMAT, source_named
+from headgate.spark.fusion import Group
+from headgate.spark.layout import Layout
+from headgate.spark.pipeline import OUTPUT, Pipeline, Step
+from headgate.spark.plan_file import PlanFile
+
+_WAIT_S = 0.2
+"""How long a source holds its answer back while nothing is new; also what stopping may have to wait for."""
+_WAIT_OF_MANY_S = 0.01
+"""The same where a query reads several edges: one that is empty must not hold up the others for long."""
+_STARTING = threading.Lock()
+"""Queries start one after the other: the number of key groups is a setting of the session that a start picks up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """What every query of a pipeline is bound to."""
+
+    pipeline: Pipeline
+    groups: tuple[Group, ...]
+    spark: SparkSession
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A group whose stream is built, ready to start."""
+
+    group: Group
+    stream: DataFrame
+    writer: BatchWriter
+
+
+def prepare(pipeline: Pipeline, groups: tuple[Group, ...], spark: SparkSession, layout: Layout) -> list[Prepared]:
+    """Build every group's stream, upstream first, and make the edges they write to."""
+    schemas = {name: _schema(name, s.schema) for name, s in pipeline.sources.items() if s.stream is None}
+    schemas |= {name: _schema(name, ddl) for name, ddl in pipeline.loops.items()}
+    for name, source in pipeline.sources.items():
+        if source.stream is None:
+            layout.edge(name).create(schemas[name].json())
+    prepared = []
+    for group in groups:
+        stream = _stream(Wiring(pipeline, groups, spark, layout), group, schemas)
+        written = _written(group, stream.schema)
+        for name in group.last.streams:
+            schemas[name] = written
+            layout.edge(name).create(written.json())
+        prepared.append(Prepared(group, stream, _writer(pipeline, group, layout)))
+    _check_loops(pipeline, schemas)
+    return prepared
+
+
+def start_query(spark: SparkSession, one: Prepared, name: str) -> StreamingQuery:
+    """Start one query in a FAIR pool of its own, its state in as many parts as it has key groups."""
+    with _STARTING:
+        try:
+            return _start_query(spark, one, name)
+        except PySparkException as problem:
+            raise BadInput(f"operator {one.group.name!r} does not start: {_first_line(problem)}") from problem
+
+
+def _start_query(spark: SparkSession, one: Prepared, name: str) -> StreamingQuery:
+    spark.sparkContext.setLocalProperty("spark.scheduler.pool", one.group.name)
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", str(one.group.key_groups))
+    try:
+        return (
+            one.stream.writeStream.queryName(name)
+            .outputMode(one.group.mode)
+            .option("checkpointLocation", str(one.writer.checkpoint))
+            .trigger(processingTime="0 seconds")
+            .foreachBatch(one.writer)
+            .start()
+        )
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before or "200")
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", "default")
+
+
+def _schema(name: str, ddl: str) -> StructType:
+    try:
+        parsed = StructType.fromDDL(ddl)
+    except Exception as problem:
+        raise BadInput(
+            f"schema of {name!r} is {ddl!r}: give columns and types such as 'text string, at timestamp'"
+        ) from problem
+    if not isinstance(parsed, StructType):
+        raise BadInput(f"schema of {name!r} is {ddl!r}: name its columns, such as 'text string'")
+    return parsed
+
+
+def _stream(wiring: Wiring, group: Group, schemas: Mapping[str, StructType]) -> DataFrame:
+    first = group.first
+    if first.source is not None:
+        stream = _built(first.name, lambda: first.function(wiring.spark))
+    else:
+        wait_s = _WAIT_S if len(first.inputs) == 1 else _WAIT_OF_MANY_S
+        unions = [[_read(wiring, n, group, schemas[n], wait_s) for n in union] for union in first.reads]
+        stream = _built(first.name, lambda: first.function(*(reduce(DataFrame.unionByName, one) for one in unions)))
+    for step in group.steps[1:]:
+        stream = _next(step, stream)
+    return stream
+
+
+def _next(step: Step, stream: DataFrame) -> DataFrame:
+    return _built(step.name, lambda: step.function(stream))
+
+
+def _built(name: str, build: Callable[[], object]) -> DataFrame:
+    """What an operator's function makes of its streams; its own errors in one line."""
+    try:
+        result = build()
+    except HeadgateError:
+        raise
+    except Exception as problem:
+        raise BadInput(
+            f"operator {name!r} cannot be built: {type(problem).__name__}: {_first_line(problem)}"
+        ) from problem
+    if not isinstance(result, DataFrame) or not result.isStreaming:
+        what = "a DataFrame that is no stream" if isinstance(result, DataFrame) else type(result).__name__
+        raise BadInput(f"operator {name!r} returned {what}: return a DataFrame made from the streams it reads")
+    return result
+
+
+def _first_line(problem: Exception) -> str:
+    return next((line.strip() for line in str(problem).splitlines() if line.strip()), "no reason given")[:300]
+
+
+def _read(wiring: Wiring, name: str, group: Group, schema: StructType, wait_s: float) -> DataFrame:
+    layout = wiring.layout
+    source = source_named(re.sub(r"\W", "_", f"{FORMAT}_{wiring.pipeline.name}_{group.name}_{name}"))
+    wiring.spark.dataSource.register(source)
+    return (
+        wiring.spark.readStream.format(source.name())
+        .schema(schema)
+        .option("edge", str(layout.edge(wiring.pipeline.closed.get(name, name)).folder))
+        .option("operator", group.name)
+        .option("plan", str(layout.plan))
+        .option("hold", str(layout.hold))
+        .option("wait_s", str(wait_s))
+        .option("downstream", json.dumps(_downstream(wiring, group)))
+        .load()
+    )
+
+
+def _downstream(wiring: Wiring, group: Group) -> dict[str, list[str]]:
+    """The edges a group writes, each with the checkpoints of its readers.
+
+    Loops are left out: an operator that waits for itself would wait for ever.
+    """
+    found: dict[str, list[str]] = {}
+    for stream in group.last.streams:
+        readers = [other.name for other in wiring.groups if stream in other.first.inputs]
+        if readers and stream not in wiring.pipeline.closed.values():
+            found[str(wiring.layout.edge(stream).folder)] = [str(wiring.layout.checkpoint(name)) for name in readers]
+    return found
+
+
+def _written(group: Group, schema: StructType) -> StructType:
+    if not group.last.outputs:
+        return schema
+    if OUTPUT not in schema.names:
+        raise BadInput(f"operator {group.last.name!r} names outputs, but its result has no column {OUTPUT!r}")
+    return StructType([field for field in schema.fields if field.name != OUTPUT])
+
+
+def _writer(pipeline: Pipeline, group: Group, layout: Layout) -> BatchWriter:
+    step = group.last
+    outputs = dict(zip(step.outputs or ("",), step.streams, strict=True))
+    names = {stream: output for output, stream in outputs.items()}
+    sinks = tuple((names[s.stream], s.write) for s in pipeline.sinks.values() if s.stream in names and s.write)
+    reads = [pipeline.closed.get(name, name) for name in group.first.inputs]
+    return BatchWriter(
+        operator=group.name,
+        checkpoint=layout.checkpoint(group.name),
+        plan=PlanFile(layout.plan),
+        reads={name: layout.edge(name) for name in reads},
+        writes={output: layout.edge(stream) for output, stream in outputs.items()},
+        sinks=sinks,
+        loops=frozenset(output for output, stream in outputs.items() if stream in pipeline.closed.values()),
+    )
+
+
+def _check_loops(pipeline: Pipeline, schemas: Mapping[str, StructType]) -> None:
+    for loop, origin in pipeline.closed.items():
+        declared, written = (schemas[name].simpleString() for name in (loop, origin))
+        if declared != written:
+            raise BadInput(f"loop {loop!r} is declared {declared}, but {origin!r} writes {written}: make them equal")

@@ -1,0 +1,50 @@
+"""A driver that is killed: feeds word count to the end, moving k all the while; started again it goes on.
+
+    python crash_story.py FOLDER ROWS SEED
+
+It says ``running`` when rows flow, and at the end gives the checked answer as one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import threading
+from dataclasses import asdict
+from pathlib import Path
+
+from headgate.apps import wordcount
+from headgate.spark.runtime import Running, start
+from headgate.spark.session import spark_session
+
+ROWS_A_TABLE = 50
+
+
+def move_k(running: Running, rng: random.Random, ended: threading.Event) -> None:
+    while not ended.wait(rng.uniform(0.05, 0.4)):
+        running.set_processors({"split": rng.randint(1, 4), "count": rng.randint(1, 4)})
+
+
+def main(folder: Path, rows: int, seed: int) -> None:
+    spark = spark_session("local[4]", {"spark.driver.memory": "1g"})
+    rng, ended = random.Random(seed), threading.Event()
+    with start(wordcount.build(), spark, folder) as running:
+        mover = threading.Thread(target=move_k, args=(running, rng, ended), daemon=True)
+        mover.start()
+        feed = running.feed("lines")
+        sys.stdout.write("running\n")
+        sys.stdout.flush()
+        while feed.rows < rows:
+            feed.append(wordcount.rows("lines", feed.rows, min(ROWS_A_TABLE, rows - feed.rows)))
+            ended.wait(0.1)
+        running.drain()
+        ended.set()
+        mover.join()
+        answer = wordcount.check({"lines": feed.rows}, {"counts": running.read("count")})
+    sys.stdout.write(json.dumps({**asdict(answer), "restarts": running.restarts}) + "\n")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from headgate.spark.batch_writer import BatchWriter
+from headgate.spark.edges.folder import FolderEdge
+from headgate.spark.plan_file import PlanFile
+
+SCHEMA = '{"type":"struct","fields":[]}'
+
+
+def writer(folder: Path, *outputs: str) -> BatchWriter:
+    edges = {output: FolderEdge(folder / "edges" / f"op.{output}") for output in outputs}
+    for edge in edges.values():
+        edge.create(SCHEMA)
+    return BatchWriter("op", folder / "operators" / "op" / "checkpoint", PlanFile(folder / "plan.json"), {}, edges)
+
+
+def homes(edge: FolderEdge) -> list[str]:
+    return sorted(path.name for path in (edge.folder / "data").iterdir())
+
+
+def test_files_that_a_commit_record_names_survive_although_no_edge_shows_them_yet(tmp_path: Path) -> None:
+    """A driver killed between the record and the renames: the batch that runs again publishes those very files."""
+    made = writer(tmp_path, "a", "b")
+    for edge in made.writes.values():
+        for home in ("7-committed", "7-failed"):
+            (edge.folder / "data" / home).mkdir()
+    record = tmp_path / "operators" / "op" / "commits" / "7.json"
+    record.parent.mkdir(parents=True)
+    record.write_text(json.dumps({"a": [["data/7-committed/x.parquet", 3]], "b": []}))
+    made.tidy()
+    assert [homes(edge) for edge in made.writes.values()] == [["7-committed"], ["7-committed"]]
+
+
+def test_drafts_of_batches_that_failed_are_removed(tmp_path: Path) -> None:
+    made = writer(tmp_path, "a", "b")
+    (tmp_path / "operators" / "op" / "drafts" / "3-x" / "output=a").mkdir(parents=True)
+    made.tidy()
+    assert not (tmp_path / "operators" / "op" / "drafts").exists()

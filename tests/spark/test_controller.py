@@ -1,0 +1,160 @@
+"""The controller sees a pipeline through its files alone, so files alone are enough to test it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from headgate.errors import BadInput
+from headgate.spark.batch_log import BatchRecord, append_line
+from headgate.spark.controller import Control, Controller
+from headgate.spark.edges.births import Births
+from headgate.spark.edges.manifest import DataFile
+from headgate.spark.graph import Node, RunningGraph
+from headgate.spark.layout import Layout
+from headgate.spark.observing import Observer
+from headgate.spark.plan_file import OperatorPlan, Plan, PlanFile
+from headgate.spark.supervisor import Supervisor
+
+GRAPH = RunningGraph("one", ("rows",), (Node("work", ("rows",), ("work",), False, 8, True, None),), ("work",))
+MU_PER_S, OVERHEAD_S, PER_TASK_S = 100.0, 0.2, 0.02
+
+
+class Pipeline:
+    """What a pipeline of one operator leaves on disk, batch by batch, at a rate and with the k of its plan."""
+
+    def __init__(self, folder: Path) -> None:
+        self.layout = Layout(folder)
+        self.layout.folder.mkdir()
+        self.layout.description.write_text(GRAPH.to_json())
+        schema = json.dumps({"type": "struct", "fields": [{"name": "id", "type": "long"}]})
+        for stream in ("rows", "work"):
+            self.layout.edge(stream).create(schema)
+        (self.layout.checkpoint("work") / "offsets").mkdir(parents=True)
+        PlanFile(self.layout.plan).write(Plan(1, {"work": OperatorPlan(1)}))
+        self.batch = 0
+
+    @property
+    def k(self) -> int:
+        return PlanFile(self.layout.plan).read().of("work").processors
+
+    def second(self, now_s: float, rows: int) -> None:
+        """``rows`` come in and are taken by one batch, by the micro-batch law."""
+        born = Births.of([(now_s - 0.5, float(rows))])
+        file = DataFile(f"data/{self.batch}-x/part-0.parquet", rows)
+        self.layout.edge("rows").publish(self.batch, [file], born, now_s - 0.4)
+        self.layout.edge("work").publish(self.batch, [file], born, now_s)
+        offset = json.dumps({"edge": "rows", "next": self.batch + 1})
+        (self.layout.checkpoint("work") / "offsets" / str(self.batch)).write_text(f"v1\n{{}}\n{offset}")
+        work_s = rows / MU_PER_S
+        took_s = OVERHEAD_S + PER_TASK_S * self.k + work_s / self.k
+        record = BatchRecord(
+            self.batch, now_s - took_s, now_s, took_s, rows, rows, self.k, now_s - 0.4, born, work_s=work_s
+        )
+        append_line(self.layout.batches("work"), record.to_json())
+        self.batch += 1
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Pipeline:
+    return Pipeline(tmp_path / "p")
+
+
+def drive(pipeline: Pipeline, control: Control, rates: list[int], at_s: float = 1000.0) -> Controller:
+    controller = Controller(pipeline.layout, control)
+    for step, rate in enumerate(rates):
+        pipeline.second(at_s + step, rate)
+        controller.step(at_s + step)
+    return controller
+
+
+CONTROL = Control(slo=("mean=2s",), budget=16, interval_s=1.0, cooldown_s=3.0, settle_down_s=10.0)
+
+
+def test_more_load_brings_more_processors_and_less_brings_them_back(pipeline: Pipeline) -> None:
+    drive(pipeline, CONTROL, [50] * 10)
+    calm = pipeline.k
+    drive(pipeline, CONTROL, [350] * 20, at_s=2000.0)
+    busy = pipeline.k
+    drive(pipeline, CONTROL, [50] * 60, at_s=3000.0)
+    assert calm <= 2
+    assert busy >= 4
+    assert pipeline.k < busy
+
+
+def test_every_move_is_logged_with_its_reasons(pipeline: Pipeline) -> None:
+    drive(pipeline, CONTROL, [50] * 5 + [350] * 20)
+    moves = [json.loads(line) for line in pipeline.layout.decisions.read_text().splitlines()]
+    assert moves
+    assert all(move["rescales"] and move["reasons"] for move in moves)
+
+
+def test_a_dry_run_advises_and_moves_nothing(pipeline: Pipeline) -> None:
+    control = Control(slo=("mean=2s",), budget=16, interval_s=1.0, cooldown_s=3.0, dry_run=True)
+    before = pipeline.layout.plan.read_text()
+    drive(pipeline, control, [350] * 15)
+    assert pipeline.layout.plan.read_text() == before
+    assert pipeline.layout.decisions.exists()
+
+
+def test_a_controller_that_returns_goes_on_with_the_plan_in_force(pipeline: Pipeline) -> None:
+    drive(pipeline, CONTROL, [350] * 20)
+    k = pipeline.k
+    again = Controller(pipeline.layout, CONTROL)
+    pipeline.second(1100.0, 350)
+    seen, decision = again.step(1100.0)
+    assert seen.running == {"work": k}
+    assert not decision.moves
+    assert pipeline.k == k
+
+
+def test_the_law_of_the_batches_is_learned_from_the_log(pipeline: Pipeline) -> None:
+    controller = drive(pipeline, CONTROL, [60, 90, 150, 220, 300, 350, 350, 200, 100, 60] * 3)
+    learned = controller.state.learned.topology.operator("work")
+    assert learned.service_per_s == pytest.approx(MU_PER_S, rel=0.05)
+    assert learned.batch is not None
+    assert learned.batch.overhead_s + learned.batch.per_task_s == pytest.approx(OVERHEAD_S + PER_TASK_S, rel=0.25)
+
+
+def test_rows_that_no_batch_has_taken_are_the_queue_and_little_holds(pipeline: Pipeline) -> None:
+    observer = Observer.of(pipeline.layout, GRAPH)
+    pipeline.second(1000.0, 100)
+    observer.observe(1000.0)
+    pipeline.second(1001.0, 100)
+    pipeline.layout.edge("rows").publish(2, [DataFile("data/2-x/part-0.parquet", 40)], Births(), 1001.5)
+    seen = observer.observe(1002.0)
+    assert seen.arrivals_per_s == pytest.approx(70.0)
+    assert seen.of("work").queue_rows == 40
+    assert seen.backlog_rows == 40
+    # 100 rows were inside for 0.4 s each in these 2 s: L = lambda W
+    assert seen.of("work").sojourn_s == pytest.approx(0.4)
+
+
+def test_the_sojourn_is_from_birth_to_the_last_operator(pipeline: Pipeline) -> None:
+    observer = Observer.of(pipeline.layout, GRAPH)
+    pipeline.second(1000.0, 10)
+    sojourn = observer.observe(1000.0).sojourn
+    assert sojourn is not None
+    assert sojourn.mean_s == pytest.approx(0.5)
+
+
+def test_a_folder_without_a_pipeline_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="start it first"):
+        Controller(Layout(tmp_path), CONTROL)
+
+
+def test_a_killed_controller_is_started_again_and_the_plan_stays(pipeline: Pipeline) -> None:
+    before = pipeline.layout.plan.read_text()
+    with Supervisor(pipeline.layout, CONTROL) as supervisor:
+        first = supervisor.process.pid
+        supervisor.process.send_signal(signal.SIGKILL)
+        until = time.monotonic() + 60
+        while (supervisor.process.pid == first or supervisor.process.poll() is not None) and time.monotonic() < until:
+            time.sleep(0.1)
+        assert supervisor.process.pid != first
+        assert supervisor.deaths == [-signal.SIGKILL]
+        assert pipeline.layout.plan.read_text() == before

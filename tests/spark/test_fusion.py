@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from headgate.spark.fusion import groups_of
+from headgate.spark.pipeline import Pipeline, Stream
+
+
+def same(*rows: DataFrame) -> DataFrame:
+    return rows[0]
+
+
+def names(pipeline: Pipeline, fuse: bool = True) -> list[str]:
+    return [group.name for group in groups_of(pipeline, fuse)]
+
+
+def chain(**options: bool) -> Pipeline:
+    pipeline = Pipeline("p")
+    a = pipeline.operator("a", same, pipeline.source("s", "id long"))
+    b = pipeline.operator("b", same, a, stateful=options.get("stateful", False), fuse=options.get("fuse", True))
+    pipeline.sink("out", pipeline.operator("c", same, b))
+    return pipeline
+
+
+def test_stateless_neighbours_share_one_query() -> None:
+    assert names(chain()) == ["a+b+c"]
+
+
+def test_nothing_is_fused_where_that_is_not_wanted() -> None:
+    assert names(chain(), fuse=False) == ["a", "b", "c"]
+    assert names(chain(fuse=False)) == ["a", "b", "c"]
+
+
+def test_a_stateful_operator_keeps_a_query_of_its_own() -> None:
+    assert names(chain(stateful=True)) == ["a", "b", "c"]
+
+
+def test_a_stream_that_is_read_twice_or_kept_stays_on_an_edge() -> None:
+    pipeline = Pipeline("p")
+    a = pipeline.operator("a", same, pipeline.source("s", "id long"))
+    pipeline.sink("b", pipeline.operator("b", same, a))
+    assert names(pipeline) == ["a+b"]
+    pipeline.sink("c", pipeline.operator("c", same, a))
+    assert names(pipeline) == ["a", "b", "c"]
+    kept = chain()
+    kept.sink("middle", Stream(("b",)))
+    assert names(kept) == ["a+b", "c"]
+
+
+def test_joins_unions_loops_and_outputs_are_edges() -> None:
+    pipeline = Pipeline("p")
+    a = pipeline.operator("a", same, pipeline.source("s", "id long"))
+    b = pipeline.operator("b", same, pipeline.source("t", "id long"))
+    back = pipeline.loop("back", "id long")
+    joined = pipeline.operator("joined", same, a, b)
+    union = pipeline.operator("union", same, joined | back)
+    routed = pipeline.splitter("routed", same, union, outputs=["x", "y"])
+    pipeline.close(back, pipeline.operator("round", same, routed["x"]))
+    pipeline.sink("out", pipeline.operator("end", same, routed["y"]))
+    assert names(pipeline) == ["a", "b", "joined", "union", "routed", "round", "end"]
+
+
+def test_every_operator_is_in_exactly_one_group_and_every_group_says_why() -> None:
+    for pipeline in (chain(), chain(stateful=True), chain(fuse=False)):
+        groups = groups_of(pipeline)
+        assert sorted(step.name for group in groups for step in group.steps) == ["a", "b", "c"]
+        assert all(all(step.name in group.why for step in group.steps) for group in groups)

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from headgate.spark.offsets import batch_range, committed, ends, last_batch, last_committed
+
+
+def log(checkpoint: Path, batch: int, *sources: object) -> None:
+    (checkpoint / "offsets").mkdir(parents=True, exist_ok=True)
+    lines = ["v1", '{"batchWatermarkMs":0}', *(s if isinstance(s, str) else json.dumps(s) for s in sources)]
+    (checkpoint / "offsets" / str(batch)).write_text("\n".join(lines))
+
+
+def commit(checkpoint: Path, batch: int) -> None:
+    (checkpoint / "commits").mkdir(exist_ok=True)
+    (checkpoint / "commits" / str(batch)).write_text("v1\n{}")
+
+
+def at(edge: str, number: int) -> dict[str, object]:
+    return {"edge": edge, "next": number}
+
+
+def test_a_batch_takes_what_lies_between_the_batch_before_and_itself(tmp_path: Path) -> None:
+    log(tmp_path, 0, at("a", 3), at("b", 1))
+    log(tmp_path, 1, at("a", 5), at("b", 1))
+    assert batch_range(tmp_path, 0) == {"a": (0, 3), "b": (0, 1)}
+    assert batch_range(tmp_path, 1) == {"a": (3, 5), "b": (1, 1)}
+
+
+def test_offsets_of_sparks_own_sources_are_left_alone(tmp_path: Path) -> None:
+    log(tmp_path, 0, "17", '{"topic":{"0":5}}', "-", at("a", 2))
+    assert ends(tmp_path, 0) == {"a": 2}
+
+
+def test_an_edge_that_is_read_twice_is_taken_as_far_as_both_readers_are(tmp_path: Path) -> None:
+    log(tmp_path, 0, at("a", 7), at("a", 5))
+    log(tmp_path, 1, at("a", 8), at("a", 9))
+    assert ends(tmp_path, 0) == {"a": 5}
+    assert batch_range(tmp_path, 1) == {"a": (5, 8)}
+
+
+def test_what_is_committed_is_not_what_is_planned(tmp_path: Path) -> None:
+    log(tmp_path, 9, at("a", 3))
+    log(tmp_path, 10, at("a", 5))
+    assert (last_batch(tmp_path), last_committed(tmp_path), committed(tmp_path)) == (10, None, {})
+    commit(tmp_path, 9)
+    (tmp_path / "commits" / ".10.tmp").write_text("")
+    assert (last_batch(tmp_path), last_committed(tmp_path), committed(tmp_path)) == (10, 9, {"a": 3})
+
+
+def test_a_query_that_never_ran_has_taken_nothing(tmp_path: Path) -> None:
+    assert (last_batch(tmp_path), ends(tmp_path, 0), committed(tmp_path)) == (None, {}, {})

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.spark.plan_file import OperatorPlan, Plan, PlanFile
+
+PLANS = st.builds(
+    Plan,
+    st.integers(0, 10**6),
+    st.dictionaries(
+        st.text(min_size=1, max_size=10),
+        st.builds(
+            OperatorPlan,
+            st.integers(1, 1000),
+            st.floats(0, 60),
+            st.lists(st.floats(0, 1), max_size=5).map(tuple),
+            st.integers(1, 10**9),
+        ),
+        max_size=4,
+    ),
+    st.none() | st.integers(0, 100),
+)
+
+
+@given(PLANS)
+def test_a_plan_comes_back_as_it_was_written(plan: Plan) -> None:
+    assert Plan.from_json(plan.to_json()) == plan
+
+
+def test_an_operator_that_no_plan_names_has_one_processor_and_no_pace() -> None:
+    assert Plan().of("count") == OperatorPlan(processors=1, pace_s=0.0, shares=())
+
+
+def test_a_plan_that_is_not_there_yet_is_the_plan_of_nothing(tmp_path: Path) -> None:
+    assert PlanFile(tmp_path / "plan.json").read() == Plan()
+
+
+def test_every_reader_sees_the_newest_plan_however_fast_plans_follow(tmp_path: Path) -> None:
+    writer, reader = PlanFile(tmp_path / "plan.json"), PlanFile(tmp_path / "plan.json")
+    for version in range(1, 60):
+        writer.write(Plan(version, {"count": OperatorPlan(version)}))
+        assert reader.read().of("count").processors == version
+
+
+def test_a_plan_that_vanishes_leaves_the_last_one_in_force(tmp_path: Path) -> None:
+    file = PlanFile(tmp_path / "plan.json")
+    file.write(Plan(1, {"count": OperatorPlan(3)}))
+    assert file.read().version == 1
+    (tmp_path / "plan.json").unlink()
+    assert file.read().of("count").processors == 3

@@ -1,0 +1,405 @@
+"""One pipeline with every kind of operator, its k moved all the time; each test is one claim about that run.
+
+Then what a running pipeline refuses, how it fails, and how it goes on.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from headgate.errors import BadInput
+from headgate.spark.failures import OperatorFailed
+from headgate.spark.layout import Layout
+from headgate.spark.pipeline import Pipeline, Step, Stream
+from headgate.spark.runtime import Running, read_stream, start
+from headgate.spark.session import spark_session
+from headgate.spark.waiting import wait_until
+
+pytestmark = pytest.mark.slow
+
+SCHEMA = "id long, key long, at timestamp"
+ROWS, KEYS, WINDOW_S = 240, 7, 20
+START_S = 1_000_000
+KEY_GROUPS = 3
+STATEFUL = ("joined", "first", "windows", "totals")
+STATELESS = ("both", "route")
+
+
+def total_processor() -> StatefulProcessor:
+    """How many rows a key has had, told with every batch. Made here, so that it reaches Spark's workers by value."""
+
+    def init(self: Any, handle: StatefulProcessorHandle) -> None:
+        self.total = handle.getValueState("total", "n long")
+
+    def take(self: Any, key: tuple[int], parts: Iterator[pd.DataFrame], timers: Any) -> Iterator[pd.DataFrame]:
+        before = self.total.get()
+        total = (before[0] if before is not None else 0) + sum(len(part) for part in parts)
+        self.total.update((total,))
+        yield pd.DataFrame({"key": [key[0]], "n": [total]})
+
+    methods = {"init": init, "handleInputRows": take, "close": lambda self: None}
+    processor = type("Total", (StatefulProcessor,), methods)()
+    assert isinstance(processor, StatefulProcessor)
+    return processor
+
+
+def joined(left: DataFrame, right: DataFrame) -> DataFrame:
+    late = right.withWatermark("at", "1 hour").select(F.col("id").alias("other"), F.col("at").alias("other_at"))
+    near = F.expr("id = other AND other_at BETWEEN at - INTERVAL 1 MINUTE AND at + INTERVAL 1 MINUTE")
+    return left.withWatermark("at", "1 hour").join(late, near).select("id", "other")
+
+
+def windows(rows: DataFrame) -> DataFrame:
+    counted = rows.withWatermark("at", "0 seconds").groupBy(F.window("at", f"{WINDOW_S} seconds")).count()
+    return counted.select(F.unix_timestamp("window.start").alias("start"), "count")
+
+
+def totals(rows: DataFrame) -> DataFrame:
+    return rows.groupBy("key").transformWithStateInPandas(total_processor(), "key long, n long", "Update", "None")
+
+
+def routed(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("output", F.when(F.col("id") % 2 == 0, "even").otherwise("odd"))
+
+
+def build(written: list[tuple[int, int]] | None = None) -> Pipeline:
+    pipeline = Pipeline("every_kind")
+    left, right = pipeline.source("left", SCHEMA), pipeline.source("right", SCHEMA)
+    both = pipeline.operator("both", lambda rows: rows.select("id", "key", "at"), left | right, fuse=False)
+    state: dict[str, Any] = {"stateful": True, "key_groups": KEY_GROUPS}
+    pipeline.sink("joined", pipeline.operator("joined", joined, left, right, mode="append", **state))
+    pipeline.sink(
+        "first", pipeline.operator("first", lambda r: r.dropDuplicates(["key"]), left, mode="append", **state)
+    )
+    pipeline.sink("windows", pipeline.operator("windows", windows, left, mode="append", **state))
+    pipeline.sink("totals", pipeline.operator("totals", totals, both, **state))
+    route = pipeline.splitter("route", routed, both, outputs=["even", "odd"])
+
+    def write(rows: DataFrame, number: int) -> None:
+        if written is not None:
+            written.append((number, rows.count()))
+
+    pipeline.sink("even", route["even"], write)
+    pipeline.sink("odd", route["odd"])
+    return pipeline
+
+
+def rows(first: int, number: int) -> pa.Table:
+    ids = range(first, first + number)
+    at = pa.array([(START_S + i) * 1_000_000 for i in ids], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    return pa.table({"id": pa.array(ids, pa.int64()), "key": pa.array([i % KEYS for i in ids], pa.int64()), "at": at})
+
+
+def numbers(number: int, first: int = 0) -> pa.Table:
+    return pa.table({"id": pa.array(range(first, first + number), pa.int64())})
+
+
+def simple(
+    function: Callable[[DataFrame], DataFrame], name: str = "simple", schema: str = "id long", **options: Any
+) -> Pipeline:
+    pipeline = Pipeline(name)
+    pipeline.sink("out", pipeline.operator("work", function, pipeline.source("lines", schema), **options))
+    return pipeline
+
+
+def same(frame: DataFrame) -> DataFrame:
+    return frame
+
+
+def ids_of(frame: DataFrame) -> list[int]:
+    return sorted(int(row["id"]) for row in frame.collect())
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    session = spark_session("local[4]", {"spark.driver.memory": "1g"})
+    yield session
+    session.stop()
+
+
+@dataclass(slots=True)
+class Story:
+    folder: Path
+    found: dict[str, list[Any]]
+    written: list[tuple[int, int]]
+    ks: dict[str, set[int]]
+    second_start: str = ""
+    restarts: list[str] = field(default_factory=list)
+    left_on: dict[str, int] = field(default_factory=dict)
+
+
+@pytest.fixture(scope="module")
+def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """Half of the rows, a stop, the other half."""
+    folder, steps, written = tmp_path_factory.mktemp("story") / "run", count(), list[tuple[int, int]]()
+    told = Story(folder, {}, written, {})
+    with start(build(written), spark, folder) as running:
+        feed_half(running, steps, 0)
+        with pytest.raises(BadInput) as refused:
+            start(build(), spark, folder)
+        told.second_start = str(refused.value)
+    told.restarts += running.restarts
+    with start(build(written), spark, folder) as running:
+        feed_half(running, steps, ROWS // 2)
+        told.found = {name: running.read(name).collect() for name in running.graph.kept}
+        told.ks = {
+            node.name: {record.processors for record in running.records(node.name)} for node in running.graph.nodes
+        }
+        streams = ("left", "right", "both")
+        wait_until(lambda: all(len(Layout(told.folder).edge(s).numbers()) == 1 for s in streams), 20.0, 0.2)
+        told.left_on = {s: len(list((told.folder / "edges" / s / "data").iterdir())) for s in streams}
+    told.restarts += running.restarts
+    return told
+
+
+def feed_half(running: Running, steps: Iterator[int], first: int) -> None:
+    left, right = running.feed("left"), running.feed("right")
+    for at in range(first, first + ROWS // 2, ROWS // 4):
+        step = next(steps)
+        running.set_processors({name: (step + i) % KEY_GROUPS + 1 for i, name in enumerate(STATEFUL)})
+        running.set_processors({name: (step + i) % 4 + 1 for i, name in enumerate(STATELESS)})
+        for feed in (left, right):
+            feed.append(rows(at, ROWS // 4))
+        running.drain()
+
+
+def test_k_did_move(story: Story) -> None:
+    assert all(len(ks) > 1 for ks in story.ks.values()), story.ks
+
+
+def test_a_union_carries_both_streams_once(story: Story) -> None:
+    routed_ids = [row["id"] for name in ("route.even", "route.odd") for row in story.found[name]]
+    assert Counter(routed_ids) == dict.fromkeys(range(ROWS), 2)
+
+
+def test_a_splitter_sends_every_row_to_the_output_it_names(story: Story) -> None:
+    assert {row["id"] % 2 for row in story.found["route.even"]} == {0}
+    assert {row["id"] % 2 for row in story.found["route.odd"]} == {1}
+
+
+def test_a_join_of_two_streams_finds_every_pair_once(story: Story) -> None:
+    assert sorted((row["id"], row["other"]) for row in story.found["joined"]) == [(i, i) for i in range(ROWS)]
+
+
+def test_deduplication_lets_every_key_through_once(story: Story) -> None:
+    assert sorted((row["key"], row["id"]) for row in story.found["first"]) == [(key, key) for key in range(KEYS)]
+
+
+def test_every_window_that_the_watermark_has_passed_comes_out_once_and_right(story: Story) -> None:
+    whole = [(START_S + s, WINDOW_S) for s in range(0, ROWS, WINDOW_S) if s + WINDOW_S <= ROWS - 1]
+    assert sorted((row["start"], row["count"]) for row in story.found["windows"]) == whole
+
+
+def test_state_of_ones_own_counts_every_row_once(story: Story) -> None:
+    last: Counter[int] = Counter()
+    for row in story.found["totals"]:
+        last[row["key"]] = max(last[row["key"]], row["n"])
+    assert last == Counter({key: 2 * len(range(key, ROWS, KEYS)) for key in range(KEYS)})
+
+
+def test_a_sink_that_writes_is_called_with_every_row_and_a_number_that_is_never_used_twice(story: Story) -> None:
+    assert sum(rows for _, rows in story.written) == ROWS
+    assert len({number for number, _ in story.written}) == len(story.written)
+
+
+def test_what_every_reader_has_taken_is_deleted_and_what_is_kept_stays(story: Story) -> None:
+    assert all(left <= 1 for left in story.left_on.values()), story.left_on
+    assert len(Layout(story.folder).edge("totals").numbers()) > 1
+
+
+def test_a_second_start_in_a_folder_in_use_is_refused(story: Story) -> None:
+    assert story.second_start.startswith("a pipeline runs in ")
+
+
+def test_nothing_had_to_be_tried_again_but_for_a_slow_start(story: Story) -> None:
+    assert [text for text in story.restarts if "connect" not in text and "SOCKET" not in text] == []
+
+
+@pytest.fixture
+def copy(story: Story, tmp_path: Path) -> Path:
+    shutil.copytree(story.folder, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def refused(spark: SparkSession, pipeline: Pipeline, folder: Path, **options: Any) -> str:
+    with pytest.raises(BadInput) as problem:
+        start(pipeline, spark, folder, **options)
+    assert "\n" not in str(problem.value)
+    return str(problem.value)
+
+
+def test_the_folder_of_another_pipeline_is_refused(spark: SparkSession, copy: Path) -> None:
+    assert "belongs to pipeline 'every_kind', not 'simple'" in refused(spark, simple(same), copy)
+
+
+def test_a_changed_graph_is_refused(spark: SparkSession, copy: Path) -> None:
+    changed = build()
+    changed.sink("more", changed.operator("more", same, changed.source("extra", "id long")))
+    assert "the operators more are joined otherwise" in refused(spark, changed, copy)
+
+
+def test_changed_sinks_are_refused_as_what_they_hold_would_not_be_whole(spark: SparkSession, copy: Path) -> None:
+    changed = build()
+    changed.sink("all", Stream(("both",)))
+    assert "the sinks of both changed" in refused(spark, changed, copy)
+
+
+def test_a_deleted_checkpoint_is_refused_as_rows_would_come_twice(spark: SparkSession, copy: Path) -> None:
+    shutil.rmtree(copy / "operators" / "joined" / "checkpoint")
+    assert "operator 'joined' has read 'left' up to manifest 0" in refused(spark, build(), copy)
+
+
+def test_a_deleted_source_edge_is_refused_as_new_rows_would_never_be_read(spark: SparkSession, copy: Path) -> None:
+    shutil.rmtree(copy / "edges" / "left")
+    assert "and the edge does not go on there" in refused(spark, build(), copy)
+
+
+def test_a_deleted_output_is_refused(spark: SparkSession, copy: Path) -> None:
+    shutil.rmtree(copy / "edges" / "joined")
+    assert "its output at -1" in refused(spark, build(), copy)
+
+
+def test_a_changed_schema_is_refused(spark: SparkSession, copy: Path) -> None:
+    changed = build()
+    changed.steps["first"] = build_step(changed, "first", lambda r: r.dropDuplicates(["key"]).select("id"))
+    assert "edge 'first' holds id long, key long, at timestamp, but is now to carry id long" in refused(
+        spark, changed, copy
+    )
+
+
+def build_step(pipeline: Pipeline, name: str, function: Callable[[DataFrame], DataFrame]) -> Step:
+    return replace(pipeline.steps[name], function=function)
+
+
+def test_more_processors_than_key_groups_or_none_at_all_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    told = refused(spark, build(), tmp_path, processors={"joined": KEY_GROUPS + 1})
+    assert told == "processors of 'joined' is 4: give at least 1 and at most its 3 key groups"
+    assert refused(spark, build(), tmp_path, processors={"both": 0}).startswith("processors of 'both' is 0")
+    assert refused(spark, build(), tmp_path, processors={"nope": 1}).startswith("processors for 'nope'")
+
+
+def test_code_that_cannot_be_built_is_told_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    told = refused(spark, simple(lambda frame: frame.select("nope")), tmp_path / "a")
+    assert told.startswith("operator 'work' cannot be built: AnalysisException: [UNRESOLVED_COLUMN")
+    undeclared = simple(lambda frame: frame.groupBy("id").count())
+    assert refused(spark, undeclared, tmp_path / "b").startswith("operator 'work' does not start: [STREAMING_OUTPUT")
+
+
+def test_a_poison_row_stops_its_operator_and_mended_code_goes_on_with_that_very_batch_also_where_the_folder_was_moved(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    class Poison(Exception):
+        pass
+
+    def check(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if 13 in batch.column(0).to_pylist():
+                raise Poison("row 13\nof this batch")
+            yield batch
+
+    folder = tmp_path / "run[1]{a} b"
+    with start(simple(lambda frame: frame.mapInArrow(check, "id long")), spark, folder) as running:
+        feed = running.feed("lines")
+        feed.append(numbers(10))
+        running.drain()
+        feed.append(numbers(10, 10))
+        feed.append(numbers(10, 20))
+        with pytest.raises(OperatorFailed) as failed:
+            running.drain()
+    assert str(failed.value).startswith("operator 'work' failed at batch 1: Poison: row 13; nothing is lost: mend")
+    assert sum("batch 1 failed (Poison: row 13), tried again" in text for text in running.restarts) == 2
+    assert ids_of(read_stream(spark, folder, "work")) == list(range(10))
+    moved = folder.rename(tmp_path / "moved")
+    with start(simple(same), spark, moved) as running:
+        running.feed("lines").append(numbers(10, 30))
+        running.drain()
+        assert ids_of(running.read("work")) == list(range(40))
+    homes = {path.name for path in (moved / "edges" / "work" / "data").iterdir()}
+    assert len(homes) == len(Layout(moved).edge("work").numbers()), "what failed is removed"
+
+
+def test_a_stream_of_sparks_own_is_read_once_across_a_stop(spark: SparkSession, tmp_path: Path) -> None:
+    def pipeline() -> Pipeline:
+        made = Pipeline("ticks")
+        ticks = made.source(
+            "ticks", stream=lambda s: s.readStream.format("rate-micro-batch").option("rowsPerBatch", 50).load()
+        )
+        made.sink("out", made.operator("keep", lambda frame: frame.selectExpr("value AS id"), ticks))
+        return made
+
+    def found() -> list[int]:
+        return ids_of(read_stream(spark, tmp_path, "keep"))
+
+    def reaches(rows: int) -> bool:
+        return wait_until(lambda: len(found()) >= rows, 120.0, 0.2)
+
+    with start(pipeline(), spark, tmp_path):
+        assert reaches(100)
+    first = len(found())
+    with start(pipeline(), spark, tmp_path):
+        assert reaches(first + 100)
+    assert found() == list(range(len(found())))
+
+
+def test_batches_without_rows_leave_nothing_on_the_disk(spark: SparkSession, tmp_path: Path) -> None:
+    pipeline = Pipeline("sieve")
+    lines = pipeline.source("lines", "id long")
+    none = pipeline.operator("none", lambda frame: frame.where("id < 0"), lines)
+    pipeline.sink("none", none)
+    split = pipeline.splitter(
+        "split", lambda frame: frame.where("id < 0").withColumn("output", F.lit("a")), lines, outputs=["a", "b"]
+    )
+    pipeline.sink("a", split["a"])
+    pipeline.sink("b", split["b"])
+    with start(pipeline, spark, tmp_path) as running:
+        feed = running.feed("lines")
+        for at in range(3):
+            feed.append(numbers(5, at))
+            running.drain()
+        assert [list((tmp_path / "edges" / s / "data").iterdir()) for s in running.graph.kept] == [[], [], []]
+        assert running.read("split.a").count() == 0
+
+
+def test_rows_for_an_output_that_nobody_named_stop_the_operator(spark: SparkSession, tmp_path: Path) -> None:
+    pipeline = Pipeline("lost")
+    split = pipeline.splitter(
+        "split", lambda f: f.withColumn("output", F.lit("c")), pipeline.source("lines", "id long"), outputs=["a"]
+    )
+    pipeline.sink("a", split["a"])
+    with start(pipeline, spark, tmp_path) as running:
+        running.feed("lines").append(numbers(5))
+        with pytest.raises(OperatorFailed, match="operator 'split' sent rows to 'c': it names a"):
+            running.drain()
+
+
+def test_a_loop_brings_every_row_round_as_often_as_it_asks(spark: SparkSession, tmp_path: Path) -> None:
+    pipeline = Pipeline("rounds")
+    lines, back = pipeline.source("lines", "id long, left long"), pipeline.loop("back", "id long, left long")
+
+    def step(frame: DataFrame) -> DataFrame:
+        less = frame.withColumn("left", F.col("left") - 1)
+        return less.withColumn("output", F.when(F.col("left") > 0, "again").otherwise("done"))
+
+    turn = pipeline.splitter("turn", step, lines | back, outputs=["again", "done"])
+    pipeline.close(back, turn["again"])
+    pipeline.sink("done", turn["done"])
+    with start(pipeline, spark, tmp_path) as running:
+        ids = pa.array(range(30), pa.int64())
+        running.feed("lines").append(
+            pa.table({"id": ids, "left": pa.array([i % 4 + 1 for i in range(30)], pa.int64())})
+        )
+        running.drain()
+        assert ids_of(running.read("turn.done")) == list(range(30))
