@@ -1,0 +1,1 @@
+"""Applications as ordinary PySpark: each with a generator of its input and an answer computed without Spark."""

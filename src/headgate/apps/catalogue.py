@@ -1,0 +1,23 @@
+"""All applications by name."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from headgate.apps import chain, fpd, top_n, wordcount
+from headgate.apps.app import App
+from headgate.errors import BadInput
+
+APPS: dict[str, App] = {app.name: app for app in (wordcount.APP, chain.APP, top_n.APP, fpd.APP)}
+
+
+def app_named(name: str) -> App:
+    """
+    >>> app_named("wordcount").slo
+    'mean=3s'
+    """
+    if name in APPS:
+        return APPS[name]
+    close = get_close_matches(name, APPS, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"there is {', '.join(APPS)}, or give a file such as app.py"
+    raise BadInput(f"no application {name!r}: {hint}")

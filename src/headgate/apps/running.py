@@ -1,0 +1,96 @@
+"""An application under the control loop on Spark, from the first row to the checked answer."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from headgate.apps.app import App
+from headgate.apps.feeding import Feeder
+from headgate.apps.load import Load
+from headgate.apps.outcome import Outcome, outcome_of
+from headgate.spark.batch_log import Tail
+from headgate.spark.controller import Control
+from headgate.spark.runtime import Running, start
+from headgate.spark.supervisor import Supervisor
+
+Tick = dict[str, Any]
+_WARM_UP_ROUNDS = 6
+Progress = Callable[[float, Tick | None], None]
+
+
+def run_app(
+    app: App,
+    spark: SparkSession,
+    folder: Path,
+    load: Load,
+    seconds: float,
+    control: Control,
+    fuse: bool = True,
+    progress: Progress | None = None,
+    fleet: Callable[[Running], AbstractContextManager[object]] | None = None,
+) -> Outcome:
+    """Feed ``app`` for ``seconds`` of ``load`` under ``control``, wait for the last row, and check the answer.
+
+    ``fleet`` makes what brings executors and nodes to the plan, where there are any. Interrupted, the run stops between
+    two batches; started again in the same folder, it goes on where it was.
+    """
+    pipeline = app.build()
+    with start(pipeline, spark, folder, app.processors, fuse) as running:
+        _warm_up(app, running)
+        feeds = {name: running.feed(name) for name in running.graph.sources}
+        began_s = time.time()
+        feeder = Feeder(app, feeds, load, seconds) if app.rows and feeds else None
+        with Supervisor(running.layout, control) as supervisor, fleet(running) if fleet else nullcontext():
+            ticks = _watch(running, feeder, seconds, progress)
+        if supervisor.deaths:
+            running.restarts.append(
+                f"the controller died {len(supervisor.deaths)} times, see {running.layout.controller_log.name}"
+            )
+        fed = feeder.fed if feeder else {name: running.feed(name).rows for name in feeds}
+        sinks = {sink.name: running.read(sink.stream) for sink in pipeline.sinks.values()}
+        answer = app.check(fed, sinks) if app.check else None
+        peak_per_s = feeder.peak_per_s if feeder else max((t["arrivals_per_s"] or 0.0 for t in ticks), default=0.0)
+        return outcome_of(app, running, control, fed, answer, began_s, peak_per_s, ticks)
+
+
+def _warm_up(app: App, running: Running) -> None:
+    """A few rows through every operator, so that nobody's latency is Spark compiling its first batches."""
+    if app.rows is None:
+        return
+    feeds = {name: running.feed(name) for name in running.graph.sources}
+    for _ in range(_WARM_UP_ROUNDS):
+        for name, feed in feeds.items():
+            feed.append(app.rows(name, feed.rows, 20))
+        running.drain()
+
+
+def _watch(running: Running, feeder: Feeder | None, seconds: float, progress: Progress | None) -> list[Tick]:
+    """Until the load has ended and its last row is out; what the controller told on the way."""
+    tail, ticks, began_s = Tail(running.layout.ticks), list[Tick](), time.time()
+    for _ in tail.lines():
+        pass  # of an earlier run in this folder
+    if feeder is not None:
+        feeder.start()
+    try:
+        while (feeder is not None and not feeder.join(0.5)) or (feeder is None and time.time() - began_s < seconds):
+            running.check()
+            ticks.extend(json.loads(line) for line in tail.lines())
+            if progress is not None:
+                progress(min((time.time() - began_s) / seconds, 1.0), ticks[-1] if ticks else None)
+            if feeder is None:
+                time.sleep(0.5)
+    finally:
+        if feeder is not None:
+            feeder.stop()
+    if feeder is not None and feeder.problem is not None:
+        raise feeder.problem
+    running.drain()
+    ticks.extend(json.loads(line) for line in tail.lines())
+    return ticks

@@ -1,0 +1,116 @@
+"""Applications are exact while k moves under them, over a stop in the middle, and with code that changed meanwhile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from headgate.apps import chain, fpd, top_n, wordcount
+from headgate.apps.app import Answer, App
+from headgate.spark.pipeline import Pipeline
+from headgate.spark.runtime import Running, start
+
+ROUNDS = ((1, 4), (3, 2), (2, 1))
+"""k before the first and the second table of each round."""
+
+CASES: Mapping[str, tuple[App, Callable[[], Pipeline], int]] = {
+    "wordcount": (wordcount.APP, wordcount.build, 600),
+    "top_n": (top_n.APP, partial(top_n.build, key_groups=3), 600),
+    "fpd": (fpd.APP, partial(fpd.build, key_groups=3), 200),
+    "chain": (chain.APP, partial(chain.build, waits_ms={"parse": 0.2, "enrich": 0.4, "store": 0.1}), 500),
+}
+
+
+def move(running: Running, k: int) -> None:
+    """Every operator to k, or to as many as it has key groups."""
+    nodes = running.graph.nodes
+    running.set_processors({node.name: min(k, node.key_groups) if node.stateful else k for node in nodes})
+
+
+def feed(app: App, running: Running, count: int) -> None:
+    for source in running.graph.sources:
+        assert app.rows is not None
+        one = running.feed(source)
+        one.append(app.rows(source, one.rows, count))
+
+
+def judged(app: App, pipeline: Pipeline, running: Running) -> Answer:
+    assert app.check is not None
+    fed = {source: running.feed(source).rows for source in running.graph.sources}
+    return app.check(fed, {sink.name: running.read(sink.stream) for sink in pipeline.sinks.values()})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_the_answer_is_exact_while_k_moves_up_and_down(name: str, spark: SparkSession, tmp_path: Path) -> None:
+    app, build, count = CASES[name]
+    pipeline = build()
+    with start(pipeline, spark, tmp_path) as running:
+        for ks in ROUNDS:
+            for k in ks:
+                move(running, k)
+                feed(app, running, count)
+            running.drain()
+        answer = judged(app, pipeline, running)
+        used = {node.name: {record.processors for record in running.records(node.name)} for node in running.graph.nodes}
+    assert answer.exact, answer.note
+    assert all(len(used[node.name]) > 1 for node in running.graph.nodes if not node.stateful or node.key_groups > 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["wordcount", "fpd"])
+def test_a_pipeline_that_is_stopped_in_the_middle_goes_on_and_is_exact(
+    name: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    app, build, count = CASES[name]
+    for ks in ((2, 3), (1, 2)):
+        pipeline = build()
+        with start(pipeline, spark, tmp_path) as running:
+            assert running.plan().of(running.graph.nodes[0].name).processors in (1, 3)
+            for k in ks:
+                move(running, k)
+                feed(app, running, count)
+            if ks == (2, 3):
+                running.stop()
+            else:
+                running.drain()
+                answer = judged(app, pipeline, running)
+    assert answer.exact, answer.note
+
+
+def tagging(version: int) -> Pipeline:
+    """One stateless operator whose code is told by what it writes, in front of a count."""
+
+    def tag(rows: DataFrame) -> DataFrame:
+        return rows.select("id", F.lit(version).alias("version"))
+
+    def count(rows: DataFrame) -> DataFrame:
+        return rows.groupBy("version").count()
+
+    pipeline = Pipeline("tagging")
+    tagged = pipeline.operator("tag", tag, pipeline.source("ids", "id long"))
+    pipeline.sink("tagged", tagged)
+    pipeline.sink("counts", pipeline.operator("count", count, tagged, stateful=True, key_groups=2))
+    return pipeline
+
+
+@pytest.mark.slow
+def test_code_that_changed_between_two_runs_applies_to_the_rows_that_come_after(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for version in (1, 2):
+        with start(tagging(version), spark, tmp_path) as running:
+            ids = running.feed("ids")
+            ids.append(pa.table({"id": list(range(ids.rows, ids.rows + 500))}))
+            running.drain()
+            tagged = Counter((row["id"], row["version"]) for row in running.read("tag").collect())
+            counts = {row["version"]: row["count"] for row in running.read("count").collect()}
+    assert tagged == Counter(zip(range(1000), [1] * 500 + [2] * 500, strict=True))
+    assert counts == {1: 500, 2: 500}
