@@ -3,7 +3,7 @@ SHELL := /bin/bash
 VENV := .venv
 RUN := $(VENV)/bin
 
-.PHONY: setup demo test lint bench lock clean
+.PHONY: setup demo test lint bench bench-spark lock clean
 
 setup: $(VENV)/.ready
 
@@ -22,6 +22,11 @@ lint: setup
 	@$(RUN)/mypy
 	@$(RUN)/lint-imports
 
+# Those of Spark take some minutes each; state what else the machine does while they run.
+bench-spark: setup
+	@for name in edge_throughput sojourn_prediction stateful_rescale triple_load; do \
+		echo "== $$name"; $(RUN)/python benchmarks/$$name.py || exit 1; done
+
 # Two of them measure on files of yours: make bench TASK_TABLE=tasks.csv TRACES="a.csv b.csv"
 bench: setup
 	@for name in drs_speed tick_speed pack_and_place arma_refit simulator_speed replay_speed; do \
@@ -30,6 +35,8 @@ bench: setup
 		else echo "left out: slots_of_the_micro_dataflows, give TASK_TABLE=FILE.csv"; fi
 	@if [ -n "$(TRACES)" ]; then $(RUN)/python benchmarks/forecast_calibration.py $(TRACES); \
 		else echo "left out: forecast_calibration, give TRACES=FILE.csv"; fi
+	@if [ -n "$(TRACES)" ]; then $(RUN)/python benchmarks/trace_frontier.py $(TRACES); \
+		else echo "left out: trace_frontier, give TRACES=FILE.csv"; fi
 
 # Resolve the newest set that pyproject.toml allows, for every platform; needs uv, which the developer set holds.
 lock: setup

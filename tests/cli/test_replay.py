@@ -78,7 +78,6 @@ def test_a_capacity_file_and_a_peak_are_used(run: Run, tmp_path: Path) -> None:
         (("--column", "nope"), 2, "no column 'nope'"),
         (("--train", "a,b"), 2, "training sizes"),
         (("--capacity", "no-such.toml"), 2, "no such file"),
-        (("--master", "local[2]"), 3, "does not run on Spark yet"),
         (("--cores", "0"), 2, "cores is 0"),
     ],
 )

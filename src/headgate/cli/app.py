@@ -12,11 +12,13 @@ from typing import Annotated, Protocol, runtime_checkable
 import typer
 
 from headgate import __version__
+from headgate.cli.cluster import app as cluster_app
 from headgate.cli.demo import demo
 from headgate.cli.plan import plan
 from headgate.cli.policies import policies
 from headgate.cli.replay import replay
 from headgate.cli.reproduce import reproduce
+from headgate.cli.run import run as run_command
 from headgate.cli.simulate import simulate
 from headgate.errors import HeadgateError
 
@@ -30,6 +32,8 @@ app.command()(plan)
 app.command()(simulate)
 app.command()(replay)
 app.command()(reproduce)
+app.command("run")(run_command)
+app.add_typer(cluster_app, name="cluster")
 app.command()(demo)
 app.command()(policies)
 

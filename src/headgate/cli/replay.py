@@ -19,11 +19,12 @@ from rich.table import Table
 from headgate.cli.out import console, print_json, seconds
 from headgate.config.capacity_file import read_capacity
 from headgate.config.trace_file import Trace, read_trace
-from headgate.errors import BadInput, EnvironmentLacks
+from headgate.errors import BadInput
 from headgate.report.replay_page import replay_page
 from headgate.simulate.replay import Options, Result, TraceReport
 from headgate.simulate.replay import replay as replay_traces
 from headgate.simulate.replay_players import names_from
+from headgate.simulate.replay_pool import Player, play
 from headgate.simulate.replay_pool import Progress as Told
 from headgate.simulate.replay_protocol import protocol_named
 from headgate.simulate.replay_truth import DEFAULT_POINTS, DEFAULT_SAID, truth_of
@@ -51,10 +52,6 @@ def replay(
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
     """Replay load traces against policies: on time, cost, backlog, rescales, forecast coverage."""
-    if master is not None:
-        raise EnvironmentLacks(
-            f"--master {master}: replay does not run on Spark yet; leave it out to use all local cores"
-        )
     began = time.perf_counter()
     options = Options(
         policies=names_from(policies),
@@ -72,10 +69,9 @@ def replay(
     workers = cores if cores is not None else _all_cores()
     if workers < 1:
         raise BadInput(f"cores is {workers}: give at least 1")
-    with _bar() as told:
-        reports = replay_traces(
-            [(name, trace.values) for name, trace in read.items()], truth_of(points), options, workers, told
-        )
+    loads = [(name, trace.values) for name, trace in read.items()]
+    with _bar() as told, _players(master) as play_jobs:
+        reports = replay_traces(loads, truth_of(points), options, workers, told, play_jobs)
     document = as_document(options, said, read, reports)
     document["wall_s"] = round(time.perf_counter() - began, 3)
     if html is not None:
@@ -85,6 +81,22 @@ def replay(
     else:
         show(options, said, read, reports, console())
     return 0
+
+
+@contextmanager
+def _players(master: str | None) -> Iterator[Player]:
+    """Who plays the jobs: processes on the local cores, or tasks of a Spark cluster."""
+    if master is None:
+        yield play
+        return
+    from headgate.spark.session import spark_session
+    from headgate.spark.sweep import play_on
+
+    spark = spark_session(master, name="headgate replay")
+    try:
+        yield play_on(spark)
+    finally:
+        spark.stop()
 
 
 def as_document(
