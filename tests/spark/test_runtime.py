@@ -22,9 +22,10 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from headgate.errors import BadInput
 from headgate.spark.failures import OperatorFailed
+from headgate.spark.kept import read_stream
 from headgate.spark.layout import Layout
 from headgate.spark.pipeline import Pipeline, Step, Stream
-from headgate.spark.runtime import Running, read_stream, start
+from headgate.spark.runtime import Running, start
 from headgate.spark.session import spark_session
 from headgate.spark.waiting import wait_until
 

@@ -17,13 +17,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import DataFrame
 
 from headgate.errors import BadInput
 from headgate.spark.edges.births import Births
 from headgate.spark.edges.folder import FolderEdge
 from headgate.spark.edges.manifest import DataFile, Manifest
+from headgate.spark.edges.planner import EdgePlanner
 from headgate.spark.files import read_if_there, write_whole
+from headgate.spark.kept import exact_paths
 from headgate.spark.offsets import batch_range
 from headgate.spark.pipeline import OUTPUT, Write
 from headgate.spark.plan_file import PlanFile
@@ -56,6 +58,7 @@ class BatchWriter:
     reads: Mapping[str, FolderEdge]
     writes: Mapping[str, FolderEdge]
     """By output name; an operator with one output has it under the empty name."""
+    planners: tuple[EdgePlanner, ...] = ()
     sinks: tuple[tuple[str, Write], ...] = ()
     loops: frozenset[str] = frozenset()
     """The outputs that lead back."""
@@ -70,7 +73,7 @@ class BatchWriter:
             raise InterruptedError(f"operator {self.operator!r} stops: batch {number} runs at the next start")
         self.started += 1
         taken = self._taken(number)
-        k = max(self.plan.read().of(self.operator).processors, 1)
+        k = self._processors()
         began_s = time.time()
         told = Births.merged(manifest.born for manifest in taken if manifest.rows) if self.reads else None
         rows_out, born = self._write(batch.coalesce(k), number, told, (self._last_s + began_s) / 2)
@@ -79,6 +82,11 @@ class BatchWriter:
         weighed = sum(manifest.published_s * manifest.rows for manifest in taken)
         entered_s = weighed / rows if rows and taken else None
         self.notes[number] = BatchNote(rows, rows_out, k, entered_s, now_s, born, cold=self.started <= _COLD)
+
+    def _processors(self) -> int:
+        """The k that the tasks of this batch were cut for; the plan may have moved on since."""
+        cut = max((planner.processors for planner in self.planners), default=0)
+        return cut or max(self.plan.read().of(self.operator).processors, 1)
 
     def tidy(self) -> None:
         """Remove what interrupted batches left, but not what a commit record names: that is still to be published."""
@@ -174,11 +182,6 @@ class BatchWriter:
             paths = [str(edge.folder / file.path) for file in files[output] if file.rows]
             if paths:
                 write(exact_paths(batch.sparkSession).parquet(*paths), number)
-
-
-def exact_paths(spark: SparkSession) -> DataFrameReader:
-    """A reader that takes paths as they are: in a folder named run[1] Spark would see a pattern."""
-    return spark.read.option("__globPaths__", "false")
 
 
 def _save(batch: DataFrame, folder: Path, by_output: bool = False) -> None:

@@ -6,20 +6,15 @@ a row. Raising k would pay that for every new task; forked from here it pays not
 
 import pandas
 import pyarrow
-import pyarrow.parquet
 import pyspark.sql.pandas.serializers
 import pyspark.worker
 from pyspark.daemon import manager
 
-import headgate.spark.edges.source
-
 PRELOADED = (
     pandas,
     pyarrow,
-    pyarrow.parquet,
     pyspark.sql.pandas.serializers,
     pyspark.worker,
-    headgate.spark.edges.source,
 )
 
 if __name__ == "__main__":

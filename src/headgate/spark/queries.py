@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import re
 import threading
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -16,11 +15,13 @@ from pyspark.sql.types import StructType
 
 from headgate.errors import BadInput, HeadgateError
 from headgate.spark.batch_writer import BatchWriter
-from headgate.spark.edges.source import FORMAT, source_named
+from headgate.spark.edges.backlog import Backlog
+from headgate.spark.edges.planner import EdgePlanner
 from headgate.spark.fusion import Group
 from headgate.spark.layout import Layout
 from headgate.spark.pipeline import OUTPUT, Pipeline, Step
 from headgate.spark.plan_file import PlanFile
+from headgate.spark.planned_stream import read_by
 
 _WAIT_S = 0.2
 """How long a source holds its answer back while nothing is new; also what stopping may have to wait for."""
@@ -47,6 +48,7 @@ class Prepared:
     group: Group
     stream: DataFrame
     writer: BatchWriter
+    planners: tuple[EdgePlanner, ...]
 
 
 def prepare(pipeline: Pipeline, groups: tuple[Group, ...], spark: SparkSession, layout: Layout) -> list[Prepared]:
@@ -58,12 +60,12 @@ def prepare(pipeline: Pipeline, groups: tuple[Group, ...], spark: SparkSession, 
             layout.edge(name).create(schemas[name].json())
     prepared = []
     for group in groups:
-        stream = _stream(Wiring(pipeline, groups, spark, layout), group, schemas)
+        stream, planners = _stream(Wiring(pipeline, groups, spark, layout), group, schemas)
         written = _written(group, stream.schema)
         for name in group.last.streams:
             schemas[name] = written
             layout.edge(name).create(written.json())
-        prepared.append(Prepared(group, stream, _writer(pipeline, group, layout)))
+        prepared.append(Prepared(group, stream, _writer(pipeline, group, layout, planners), planners))
     _check_loops(pipeline, schemas)
     return prepared
 
@@ -107,17 +109,17 @@ def _schema(name: str, ddl: str) -> StructType:
     return parsed
 
 
-def _stream(wiring: Wiring, group: Group, schemas: Mapping[str, StructType]) -> DataFrame:
+def _stream(
+    wiring: Wiring, group: Group, schemas: Mapping[str, StructType]
+) -> tuple[DataFrame, tuple[EdgePlanner, ...]]:
     first = group.first
-    if first.source is not None:
-        stream = _built(first.name, lambda: first.function(wiring.spark))
-    else:
-        wait_s = _WAIT_S if len(first.inputs) == 1 else _WAIT_OF_MANY_S
-        unions = [[_read(wiring, n, group, schemas[n], wait_s) for n in union] for union in first.reads]
-        stream = _built(first.name, lambda: first.function(*(reduce(DataFrame.unionByName, one) for one in unions)))
+    read = [[_read(wiring, name, group, schemas[name]) for name in union] for union in first.reads]
+    unions = [reduce(DataFrame.unionByName, (stream for _, stream in union)) for union in read]
+    given = unions if first.source is None else [wiring.spark]
+    stream = _built(first.name, lambda: first.function(*given))
     for step in group.steps[1:]:
         stream = _next(step, stream)
-    return stream
+    return stream, tuple(planner for union in read for planner, _ in union)
 
 
 def _next(step: Step, stream: DataFrame) -> DataFrame:
@@ -144,34 +146,32 @@ def _first_line(problem: Exception) -> str:
     return next((line.strip() for line in str(problem).splitlines() if line.strip()), "no reason given")[:300]
 
 
-def _read(wiring: Wiring, name: str, group: Group, schema: StructType, wait_s: float) -> DataFrame:
+def _read(wiring: Wiring, name: str, group: Group, schema: StructType) -> tuple[EdgePlanner, DataFrame]:
     layout = wiring.layout
-    source = source_named(re.sub(r"\W", "_", f"{FORMAT}_{wiring.pipeline.name}_{group.name}_{name}"))
-    wiring.spark.dataSource.register(source)
-    return (
-        wiring.spark.readStream.format(source.name())
-        .schema(schema)
-        .option("edge", str(layout.edge(wiring.pipeline.closed.get(name, name)).folder))
-        .option("operator", group.name)
-        .option("plan", str(layout.plan))
-        .option("hold", str(layout.hold))
-        .option("wait_s", str(wait_s))
-        .option("downstream", json.dumps(_downstream(wiring, group)))
-        .load()
+    planner = EdgePlanner(
+        name=f"{group.name}:{name}:{uuid.uuid4().hex}",
+        edge=layout.edge(wiring.pipeline.closed.get(name, name)),
+        operator=group.name,
+        plan=PlanFile(layout.plan),
+        hold=layout.hold,
+        wait_s=_WAIT_S if len(group.first.inputs) == 1 else _WAIT_OF_MANY_S,
+        ahead=_ahead(wiring, group),
     )
+    return planner, read_by(wiring.spark, planner).schema(schema).load()
 
 
-def _downstream(wiring: Wiring, group: Group) -> dict[str, list[str]]:
-    """The edges a group writes, each with the checkpoints of its readers.
+def _ahead(wiring: Wiring, group: Group) -> tuple[Backlog, ...]:
+    """What the readers of the edges a group writes have before them.
 
     Loops are left out: an operator that waits for itself would wait for ever.
     """
-    found: dict[str, list[str]] = {}
+    found = []
     for stream in group.last.streams:
         readers = [other.name for other in wiring.groups if stream in other.first.inputs]
         if readers and stream not in wiring.pipeline.closed.values():
-            found[str(wiring.layout.edge(stream).folder)] = [str(wiring.layout.checkpoint(name)) for name in readers]
-    return found
+            checkpoints = tuple(wiring.layout.checkpoint(name) for name in readers)
+            found.append(Backlog(wiring.layout.edge(stream), checkpoints))
+    return tuple(found)
 
 
 def _written(group: Group, schema: StructType) -> StructType:
@@ -182,7 +182,7 @@ def _written(group: Group, schema: StructType) -> StructType:
     return StructType([field for field in schema.fields if field.name != OUTPUT])
 
 
-def _writer(pipeline: Pipeline, group: Group, layout: Layout) -> BatchWriter:
+def _writer(pipeline: Pipeline, group: Group, layout: Layout, planners: tuple[EdgePlanner, ...]) -> BatchWriter:
     step = group.last
     outputs = dict(zip(step.outputs or ("",), step.streams, strict=True))
     names = {stream: output for output, stream in outputs.items()}
@@ -194,6 +194,7 @@ def _writer(pipeline: Pipeline, group: Group, layout: Layout) -> BatchWriter:
         plan=PlanFile(layout.plan),
         reads={name: layout.edge(name) for name in reads},
         writes={output: layout.edge(stream) for output, stream in outputs.items()},
+        planners=planners,
         sinks=sinks,
         loops=frozenset(output for output, stream in outputs.items() if stream in pipeline.closed.values()),
     )

@@ -23,27 +23,26 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.errors import BadInput, HeadgateError
 from headgate.spark.batch_log import BatchRecord, Tail
-from headgate.spark.batch_writer import exact_paths
 from headgate.spark.edges.feed import Feed
 from headgate.spark.failures import OperatorFailed, slow_start, told
 from headgate.spark.files import write_whole
 from headgate.spark.graph import RunningGraph, fused
+from headgate.spark.kept import read_stream
 from headgate.spark.layout import Layout
 from headgate.spark.offsets import committed, last_batch, last_committed
 from headgate.spark.pipeline import Pipeline
 from headgate.spark.plan_file import OperatorPlan, Plan, PlanFile
+from headgate.spark.planned_stream import forget
 from headgate.spark.progress import ProgressLog, Watched
 from headgate.spark.queries import Prepared, prepare, start_query
 from headgate.spark.start_checks import check_checkpoint, check_processors, check_same, locked, no_room
 from headgate.spark.task_times import TaskTimes
-from headgate.spark.waiting import wait_until
 
 _LOOK_EVERY_S = 0.5
 _CLEAN_EVERY_S = 2.0
 _RETRIES = 2
 _SLOW_STARTS = 10
 """How often a Python process may come too late: that is the machine's load, not the operator's code."""
-_AT_ONCE, _START_S = 2, 30.0
 _STABLE_S = 0.6
 """Nothing may start for this long before a query is stopped: a source looks at the hold at least this often."""
 
@@ -261,8 +260,6 @@ class Running:
             self._start(name)
 
     def _start(self, name: str) -> None:
-        """Start a query when few others are starting: each source imports for a second, and Spark waits ten for it."""
-        wait_until(lambda: sum(map(_starts, self._queries.values())) < _AT_ONCE, _START_S, 0.05)
         self._queries[name] = start_query(self.spark, self._prepared[name], self._names[name])
 
     def _close(self) -> None:
@@ -274,21 +271,10 @@ class Running:
             with contextlib.suppress(PySparkException, Py4JError, OSError):  # Spark itself may be gone
                 query.stop()
         with contextlib.suppress(PySparkException, Py4JError, OSError):
+            for planner in (planner for one in self._prepared.values() for planner in one.planners):
+                forget(self.spark, planner)
             self.layout.hold.unlink(missing_ok=True)
         self._lock.close()
-
-
-def read_stream(spark: SparkSession, folder: Path, stream: str) -> DataFrame:
-    """The rows of a kept stream: exactly those that manifests name."""
-    edge = Layout(folder).edge(stream)
-    from pyspark.sql.types import StructType, _parse_datatype_json_string
-
-    schema = _parse_datatype_json_string(edge.schema_json)
-    if not isinstance(schema, StructType):
-        raise BadInput(f"edge {stream!r} has no table schema")
-    manifests = [edge.need(number) for number in edge.numbers()]
-    paths = [str(edge.folder / file.path) for manifest in manifests for file in manifest.files]
-    return exact_paths(spark).schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
 
 
 def _starts(query: StreamingQuery) -> bool:

@@ -42,12 +42,12 @@ SETTINGS: Mapping[str, str] = {
     **DECOMMISSION_CONF,
 }
 
-_JAR = str(Path(__file__).parent / "jvm" / "headgate.jar")
+JAR = str(Path(__file__).parent / "jvm" / "headgate.jar")
 ON_THIS_MACHINE: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraClassPath": _JAR,
-    "spark.executor.extraClassPath": _JAR,
+    "spark.driver.extraClassPath": JAR,
+    "spark.executor.extraClassPath": JAR,
     "spark.hadoop.fs.file.impl": "headgate.LocalFiles",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.spark.edges.shares import cut
+from headgate.spark.edges.shares import LARGE_ROWS, cut
 
 SIZES = st.lists(st.integers(0, 300), max_size=8)
 
@@ -47,3 +47,24 @@ def test_without_shares_the_largest_has_at_most_a_row_more_than_the_smallest(row
 def test_an_instance_that_may_take_nothing_gets_no_task() -> None:
     found = cut([("file", 10)], 3, [1.0, 0.0, 1.0])
     assert [sum(s.end - s.first for s in share) for share in found] == [5, 5]
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=5), st.integers(1, 4), st.integers(1, 30_000))
+def test_cutting_at_groups_loses_no_row_and_moves_a_border_little(groups: list[int], k: int, odd: int) -> None:
+    layout = {f"file{i}": [30_000] * n + [odd] for i, n in enumerate(groups)}
+    files = [(path, sum(rows)) for path, rows in layout.items()]
+    shares = cut(files, k, groups=layout.__getitem__)
+    at = dict.fromkeys(layout, 0)
+    for piece in (piece for share in shares for piece in share):
+        assert piece.first == at[piece.path]
+        at[piece.path] = piece.end
+    assert at == dict(files)
+    sizes = [sum(s.end - s.first for s in share) for share in shares]
+    assert max(sizes) <= 1.13 * sum(sizes) / k + 1
+
+
+def test_large_shares_end_where_a_group_ends() -> None:
+    def groups(path: str) -> list[int]:
+        return [LARGE_ROWS - 1000, LARGE_ROWS + 1000]
+
+    assert [share[0].end for share in cut([("a", 2 * LARGE_ROWS)], 2, groups=groups)] == [49_000, 100_000]

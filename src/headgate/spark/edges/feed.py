@@ -26,7 +26,7 @@ from headgate.spark.edges.manifest import DataFile
 from headgate.spark.plan_file import MOST_BEHIND
 
 _LOOK_EVERY_S = 0.1
-_ROW_GROUP_ROWS = 65_536
+_ROW_GROUP_ROWS = 32_768
 """Small groups, so that tasks which share a file decode little of it twice."""
 
 
@@ -37,7 +37,7 @@ class Feed:
         """``readers`` are the checkpoints of those who read the source; ``append`` waits while they are far behind."""
         self._edge = FolderEdge(folder)
         self._backlog, self._most_behind = Backlog(self._edge, readers), most_behind
-        self._known = self._edge.schema_json
+        _ = self._edge.schema_json  # a feed to nowhere is refused at once
         self._next = self.rows = 0
         self._columns: pa.Schema | None = None
         with self._turn():
@@ -103,12 +103,10 @@ class Feed:
         if schema == self._columns:
             return
         from pyspark.sql.pandas.types import to_arrow_schema
-        from pyspark.sql.types import StructType, _parse_datatype_json_string
 
-        wanted_type = _parse_datatype_json_string(self._known)
-        if not isinstance(wanted_type, StructType):
-            raise BadInput(f"edge {self._edge.folder.name!r} has no table schema: start its pipeline again")
-        wanted = to_arrow_schema(wanted_type, timezone="UTC")
+        from headgate.spark.edges.schema import schema_of
+
+        wanted = to_arrow_schema(schema_of(self._edge), timezone="UTC")
         same = schema.names == wanted.names and [f.type for f in schema] == [f.type for f in wanted]
         if not same:
             raise BadInput(

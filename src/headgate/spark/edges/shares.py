@@ -6,8 +6,14 @@ Files are cut at rows, so that one large file still keeps k tasks busy.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+
+LARGE_ROWS = 50_000
+"""Below, a share is cut at its very row: there each row may be dear, and reading them is not."""
+_NEAR = 0.06
+"""Of a share: how much larger or smaller it may be for the sake of whole groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +25,16 @@ class Slice:
     end: int
 
 
-def cut(files: Sequence[tuple[str, int]], k: int, shares: Sequence[float] = ()) -> tuple[tuple[Slice, ...], ...]:
+def cut(
+    files: Sequence[tuple[str, int]],
+    k: int,
+    shares: Sequence[float] = (),
+    groups: Callable[[str], Sequence[int]] | None = None,
+) -> tuple[tuple[Slice, ...], ...]:
     """At most ``k`` shares of the rows in ``files``, in order; none is empty.
+
+    ``groups`` tells the rows of each row group of a file: large shares are then cut where a group or file ends, if that
+    is near, since a group that two tasks share is decoded twice.
 
     >>> [[(s.path, s.first, s.end) for s in share] for share in cut([("a", 3), ("b", 3)], 2)]
     [[('a', 0, 3)], [('b', 0, 3)]]
@@ -31,20 +45,34 @@ def cut(files: Sequence[tuple[str, int]], k: int, shares: Sequence[float] = ()) 
     if total == 0:
         return ()
     borders = _borders(total, max(k, 1), shares)
-    out: list[tuple[Slice, ...]] = []
-    left, at = list(reversed([(path, 0, rows) for path, rows in files if rows])), 0
-    for border in borders:
-        share: list[Slice] = []
-        while at < border:
-            path, first, end = left.pop()
-            taken = min(end - first, border - at)
-            share.append(Slice(path, first, first + taken))
-            at += taken
-            if first + taken < end:
-                left.append((path, first + taken, end))
-        if share:
-            out.append(tuple(share))
-    return tuple(out)
+    if groups is not None and total / len(borders) >= LARGE_ROWS:
+        near = _NEAR * total / len(borders)
+        borders = [_snapped(border, near, files, groups) for border in borders[:-1]] + [total]
+    starts = [0, *borders[:-1]]
+    found = (tuple(_between(files, start, end)) for start, end in zip(starts, borders, strict=True))
+    return tuple(share for share in found if share)
+
+
+def _between(files: Sequence[tuple[str, int]], start: int, end: int) -> Iterator[Slice]:
+    """The rows ``start`` up to ``end`` of all files taken as one."""
+    at = 0
+    for path, rows in files:
+        first, last = max(start - at, 0), min(end - at, rows)
+        if last > first:
+            yield Slice(path, first, last)
+        at += rows
+
+
+def _snapped(border: int, near: float, files: Sequence[tuple[str, int]], groups: Callable[[str], Sequence[int]]) -> int:
+    """The end of a file or row group that is nearest to a border, if it is near enough."""
+    at = 0
+    for path, rows in files:
+        if at <= border < at + rows:
+            ends = [at, *(at + end for end in accumulate(groups(path)))]
+            nearest = min(ends, key=lambda end: abs(end - border))
+            return nearest if abs(nearest - border) <= near else border
+        at += rows
+    return border
 
 
 def _borders(total: int, k: int, shares: Sequence[float]) -> list[int]:

@@ -1,27 +1,21 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from pyspark.sql.streaming.datasource import ReadAllAvailable
-from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from headgate.spark.edges.births import Births
 from headgate.spark.edges.folder import FolderEdge
 from headgate.spark.edges.manifest import DataFile
-from headgate.spark.edges.shares import Slice
-from headgate.spark.edges.source import EdgeReader, Offset, SlicePartition
+from headgate.spark.edges.planner import EdgePlanner
 from headgate.spark.plan_file import OperatorPlan, Plan, PlanFile
 
-SCHEMA = StructType([StructField("id", LongType()), StructField("at", TimestampType())])
+SCHEMA = '{"type": "struct", "fields": [{"name": "id", "type": "long"}]}'
 
 
-def offset(number: int) -> Offset:
-    return {"edge": "edge", "next": number}
+def offset(number: int) -> str:
+    return json.dumps({"edge": "edge", "next": number})
 
 
 class Bench:
@@ -29,20 +23,21 @@ class Bench:
 
     def __init__(self, folder: Path) -> None:
         self.edge = FolderEdge(folder / "edge")
-        self.edge.create(SCHEMA.json())
+        self.edge.create(SCHEMA)
         self.hold = folder / "hold"
         self.plan = PlanFile(folder / "plan.json")
-        options = {"edge": self.edge.folder, "plan": folder / "plan.json", "hold": self.hold}
-        self.reader = EdgeReader(SCHEMA, {k: str(v) for k, v in options.items()} | {"operator": "op", "wait_s": "0"})
+        self.planner = EdgePlanner("one", self.edge, "op", self.plan, self.hold, wait_s=0.0)
 
     def publish(self, *rows: int) -> None:
         for count in rows:
             newest = self.edge.newest()
             number = newest.number + 1 if newest else 0
-            self.edge.publish(number, [DataFile(f"data/{number}/x.parquet", count)], Births(), 1.0)
+            path = self.edge.folder / "data" / f"{number}.parquet"
+            path.touch()
+            self.edge.publish(number, [DataFile(f"data/{path.name}", count)], Births(), 1.0)
 
     def latest(self, start: int = 0) -> object:
-        return self.reader.latestOffset(offset(start), ReadAllAvailable())["next"]
+        return json.loads(self.planner.latest(offset(start)))["next"]
 
 
 @pytest.fixture
@@ -96,27 +91,15 @@ def test_many_manifests_without_rows_are_taken_so_that_they_can_be_deleted(bench
     assert bench.latest() == 200
 
 
-def test_k_and_shares_are_those_of_the_plan_when_the_batch_is_planned(bench: Bench) -> None:
-    bench.publish(60, 40)
-    begin, end = offset(0), offset(2)
-    for k, shares, expected in ((1, (), [100]), (4, (), [25] * 4), (2, (4.0, 1.0), [80, 20])):
-        bench.plan.write(Plan(k, {"op": OperatorPlan(k, shares=shares)}))
-        parts = bench.reader.partitions(begin, end)
-        assert [sum(s.end - s.first for s in part.slices) for part in parts] == expected
+def test_a_reader_starts_at_the_first_manifest(bench: Bench) -> None:
+    assert json.loads(bench.planner.latest("")) == {"edge": "edge", "next": 0}
 
 
-@settings(max_examples=30)
-@given(st.integers(1, 400), st.integers(1, 150), st.data())
-def test_a_slice_reads_its_rows_and_no_others_however_the_file_is_grouped(
-    tmp_path_factory: pytest.TempPathFactory, rows: int, group: int, data: st.DataObject
-) -> None:
-    folder = tmp_path_factory.mktemp("slice")
-    ids = pa.array(range(rows), pa.int64())
-    table = pa.table({"at": ids.cast(pa.timestamp("us", "UTC")), "more": ids, "id": ids})
-    pq.write_table(table, folder / "x.parquet", row_group_size=group)
-    first = data.draw(st.integers(0, rows))
-    end = data.draw(st.integers(first, rows))
-    batches = Bench(folder).reader.read(SlicePartition((Slice(str(folder / "x.parquet"), first, end),)))
-    found = [(batch.schema.names, batch.column(0).to_pylist()) for batch in batches]
-    assert all(names == ["id", "at"] for names, _ in found)
-    assert [value for _, values in found for value in values] == list(range(first, end))
+def test_k_is_that_of_the_plan_when_the_batch_is_planned(bench: Bench) -> None:
+    bench.publish(50, 50, 50, 50)
+    for k, expected in ((1, [200]), (4, [50] * 4), (2, [100] * 2)):
+        bench.plan.write(Plan(k, {"op": OperatorPlan(k)}))
+        planned = json.loads(bench.planner.tasks(offset(0), offset(4)))
+        assert [sum(take for *_, take in task["slices"]) for task in planned["tasks"]] == expected
+        assert planned["whole"]
+        assert bench.planner.processors == k
