@@ -201,6 +201,13 @@ def test_a_sample_of_one_of_several_operators_is_a_rate_of_the_pipeline() -> Non
     assert online_sample(now) == (5, 120.0)
 
 
+def test_an_operator_that_next_to_no_row_reaches_teaches_nothing() -> None:
+    rare = replace(TWO, edges=tuple(replace(e, selectivity=1e-310) if e.target == "b" else e for e in TWO.edges))
+    seen = {"a": OperatorObservation(), "b": OperatorObservation(saturated_per_s=60.0)}
+    now = Situation(0.0, rare, Observation(0.0, 500.0, {"a": 3, "b": 2}, seen), 500.0, {"a": 500.0, "b": 0.0})
+    assert online_sample(now) is None
+
+
 def test_machines_are_spread_over_the_operators() -> None:
     now = Situation(0.0, TWO, Observation(0.0, 390.0, {"a": 1, "b": 1}), 390.0, {"a": 390.0, "b": 195.0})
     proposal = decided(Uncertainty(0), now)

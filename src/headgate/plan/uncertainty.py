@@ -17,6 +17,7 @@ its operators so that they carry the highest rate.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from headgate.domain import Forecast, Limits, Proposal, Situation, Topology
@@ -205,7 +206,7 @@ def online_sample(situation: Situation) -> tuple[int, float] | None:
         for name, v in zip(topology.names, visits(topology), strict=True)
         if v > 0 and (saturated := seen.of(name).saturated_per_s) is not None
     ]
-    return (machines, min(carried)) if carried and min(carried) > 0 else None
+    return (machines, min(carried)) if carried and 0 < min(carried) < math.inf else None
 
 
 def _most(situation: Situation, largest: int) -> int:
