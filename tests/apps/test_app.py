@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headgate.apps import fpd, top_n
 from headgate.apps.app import App, compare
 from headgate.apps.catalogue import APPS, app_named
-from headgate.apps.load import constant, from_file, rows_until, triples
+from headgate.apps.load import from_file, triples
 from headgate.errors import BadInput
 
 SOURCES = [(app, source) for app in APPS.values() for source, made in app.build().sources.items() if not made.stream]
@@ -78,11 +78,6 @@ def test_the_load_that_triples_begins_and_ends_calm() -> None:
     load = triples(100.0)
     assert [load(share) for share in (0.0, 0.1, 0.2, 0.8, 0.9, 1.0)] == [100.0] * 6
     assert load(0.5) == 300.0
-
-
-def test_the_rows_of_a_run_are_its_rate_times_its_length() -> None:
-    assert rows_until(constant(40.0), seconds=10.0) == 400
-    assert rows_until(lambda share: 60.0 * share, seconds=600.0) == pytest.approx(18_000, rel=0.01)
 
 
 def test_a_trace_is_stretched_over_the_run_and_scaled_to_its_mean(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ ROWS_A_TABLE = 50
 
 def move_k(running: Running, rng: random.Random, ended: threading.Event) -> None:
     while not ended.wait(rng.uniform(0.05, 0.4)):
-        running.set_processors({"split": rng.randint(1, 4), "count": rng.randint(1, 4)})
+        running.set_processors({"split+count": rng.randint(1, 4)})
 
 
 def main(folder: Path, rows: int, seed: int) -> None:

@@ -31,8 +31,9 @@ def test_nothing_is_fused_where_that_is_not_wanted() -> None:
     assert names(chain(fuse=False)) == ["a", "b", "c"]
 
 
-def test_a_stateful_operator_keeps_a_query_of_its_own() -> None:
-    assert names(chain(stateful=True)) == ["a", "b", "c"]
+def test_a_stateful_operator_shares_a_query_with_what_comes_before_it_and_not_with_what_comes_after() -> None:
+    assert names(chain(stateful=True)) == ["a+b", "c"]
+    assert names(chain(stateful=True, fuse=False)) == ["a", "b", "c"]
 
 
 def test_a_stream_that_is_read_twice_or_kept_stays_on_an_edge() -> None:

@@ -42,9 +42,3 @@ def from_file(path: Path, calm_per_s: float) -> Load:
         raise BadInput(f"{path}: all rates are zero: give a trace with a load in it")
     scaled = values * (1.5 * calm_per_s / mean)
     return lambda share: float(np.interp(share * (len(scaled) - 1), np.arange(len(scaled)), scaled))
-
-
-def rows_until(load: Load, seconds: float, step_s: float = 0.25) -> int:
-    """How many rows a whole run feeds."""
-    steps = np.arange(0.0, seconds, step_s)
-    return round(sum(load(float(at) / seconds) for at in steps) * step_s)

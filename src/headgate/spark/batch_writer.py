@@ -62,6 +62,8 @@ class BatchWriter:
     sinks: tuple[tuple[str, Write], ...] = ()
     loops: frozenset[str] = frozenset()
     """The outputs that lead back."""
+    passing: bool = False
+    """Whether what it writes is deleted once its readers have taken it."""
     notes: dict[int, BatchNote] = field(default_factory=dict)
     started: int = 0
     held: bool = False
@@ -156,14 +158,14 @@ class BatchWriter:
         home = f"{number}-{uuid.uuid4().hex[:8]}"
         if len(self.writes) == 1 and "" in self.writes:
             edge = self.writes[""]
-            _save(batch, edge.folder / "data" / home)
+            _save(batch, edge.folder / "data" / home, self.passing)
             return {"": _listed(edge, f"data/{home}")}
         return self._split(batch, home)
 
     def _split(self, batch: DataFrame, home: str) -> dict[str, tuple[DataFile, ...]]:
         """One pass over the rows; each output's files then move to its own edge, on the same disk."""
         draft = self._drafts / home
-        _save(batch, draft, by_output=True)
+        _save(batch, draft, self.passing, by_output=True)
         found = {path.name.removeprefix(f"{OUTPUT}="): path for path in draft.iterdir() if path.is_dir()}
         unknown = sorted(set(found) - set(self.writes))
         if unknown:
@@ -184,8 +186,10 @@ class BatchWriter:
                 write(exact_paths(batch.sparkSession).parquet(*paths), number)
 
 
-def _save(batch: DataFrame, folder: Path, by_output: bool = False) -> None:
+def _save(batch: DataFrame, folder: Path, passing: bool, by_output: bool = False) -> None:
     writer = batch.write.mode("overwrite").option("parquet.block.size", _ROW_GROUP_BYTES)
+    if passing:  # read once, soon, and deleted: what coding saves on disk it costs twice in time
+        writer = writer.option("compression", "none").option("parquet.enable.dictionary", "false")
     (writer.partitionBy(OUTPUT) if by_output else writer).parquet(str(folder))
 
 

@@ -2,9 +2,11 @@
 
 A hop costs a whole batch more: rows wait half a batch for the next query and then one batch in it, 1.5 (o + c k) at
 best by the micro-batch law, whatever the rows cost. What a hop gains is a parallelism of its own. Two stateless
-neighbours gain nothing by it: fused, k processors take both functions at 1/(1/mu_1 + 1/mu_2), the same work on the same
-processors, so b* = (o + c k)/(1 - rho) once instead of twice. A stateful operator keeps its own query: its k is bound
-by its key groups and each batch pays for its stores, so sharing would force that k and that cost on its neighbour.
+neighbours gain nothing by it: fused, k processors take both functions at 1/(1/mu_1 + 1/mu_2), the same work on the
+same processors, so b* = (o + c k)/(1 - rho) once instead of twice. A stateless operator before a stateful one becomes
+the map side of its shuffle: its rows never touch a disk, and Spark aggregates them before they move; what it loses is
+a k beyond the key groups, for which there is ``fuse=False``. What follows a stateful operator keeps its own query:
+with it a batch that must pay for all stores would have to wait for its neighbour's rows too.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ def groups_of(pipeline: Pipeline, fuse: bool = True) -> tuple[Group, ...]:
 
 def _before(pipeline: Pipeline, step: Step) -> Step | None:
     """The operator that ``step`` may share a query with: its only input, read by nobody else, kept nowhere."""
-    if step.stateful or not step.fuse or len(step.inputs) != 1 or len(step.reads) != 1:
+    if not step.fuse or len(step.inputs) != 1 or len(step.reads) != 1:
         return None
     (stream,) = step.inputs
     origin = pipeline.steps.get(stream)
@@ -86,4 +88,5 @@ def _why(group: list[Step]) -> str:
         return f"{step.name}: a query of its own, {reason if step.fuse else 'as asked'}"
     saved_s = 1.5 * (COSTS.overhead_s + COSTS.per_task_s) * (len(group) - 1)
     names = ", ".join(step.name for step in group)
-    return f"{names}: one query: stateless neighbours gain nothing from two; saves {saved_s:.2f} s at least"
+    gain = f"no edge to {group[-1].name}'s shuffle" if group[-1].stateful else "nothing to gain from two"
+    return f"{names}: one query: {gain}; saves {saved_s:.2f} s at least"

@@ -34,23 +34,22 @@ class OperatorPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """``version`` grows with every change; ``executors`` is how many there should be, where there are any."""
+    """``version`` grows with every change."""
 
     version: int = 0
     operators: Mapping[str, OperatorPlan] = field(default_factory=dict)
-    executors: int | None = None
 
     def of(self, name: str) -> OperatorPlan:
         return self.operators.get(name, OperatorPlan())
 
     def to_json(self) -> str:
         operators = {name: asdict(operator) for name, operator in self.operators.items()}
-        return json.dumps({"version": self.version, "executors": self.executors, "operators": operators})
+        return json.dumps({"version": self.version, "operators": operators})
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
         """
-        >>> one = Plan(3, {"count": OperatorPlan(4, 0.5, (1.0, 2.0))}, executors=2)
+        >>> one = Plan(3, {"count": OperatorPlan(4, 0.5, (1.0, 2.0))})
         >>> Plan.from_json(one.to_json()) == one
         True
         """
@@ -65,8 +64,7 @@ class Plan:
             )
             for name, p in read["operators"].items()
         }
-        executors = read["executors"]
-        return cls(int(read["version"]), operators, None if executors is None else int(executors))
+        return cls(int(read["version"]), operators)
 
 
 class PlanFile:

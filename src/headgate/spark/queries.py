@@ -196,6 +196,7 @@ def _writer(pipeline: Pipeline, group: Group, layout: Layout, planners: tuple[Ed
         writes={output: layout.edge(stream) for output, stream in outputs.items()},
         planners=planners,
         sinks=sinks,
+        passing=not any(sink.stream in names for sink in pipeline.sinks.values()),
         loops=frozenset(output for output, stream in outputs.items() if stream in pipeline.closed.values()),
     )
 

@@ -73,7 +73,7 @@ class Feed:
             return ()
         (self._edge.folder / home).mkdir(parents=True)
         path = f"{home}/part-0.parquet"
-        # plain: the rows are read once, soon, and deleted; what coding would save on disk it would cost twice in time
+        # plain, as all that passes on an edge
         pq.write_table(
             table, self._edge.folder / path, compression="none", use_dictionary=False, row_group_size=_ROW_GROUP_ROWS
         )
