@@ -27,6 +27,13 @@ def tree(pid: int) -> list[int]:
     return found
 
 
+def command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").replace("\0", " ")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def _alive(path: Path) -> bool:
     return path.name.isdigit() and (path / "stat").exists()
 
