@@ -72,7 +72,7 @@ def test_fewest_processors_equal_brute_force(stations: Stations, slack: float) -
     assert stations.total_mean_s(k) <= target * (1 + 1e-9)
     total = int(k.sum())
     if total > int(smallest(stations, Limits()).sum()) and total < 14:
-        assert brute_force(stations, total - 1) > target
+        assert brute_force(stations, total - 1) > target * (1 - 1e-9)  # equal but for rounding is not kept
 
 
 def test_the_greedy_stops_where_more_processors_slow_batches_down() -> None:

@@ -128,3 +128,15 @@ def test_the_bias_knows_that_batches_were_told_to_wait() -> None:
     settled = replace(situation, observation=Observation(0.0, 800.0, proposal.processors, sojourn=reached))
     memory, _ = policy.propose(memory, settled)
     assert memory.bias == pytest.approx(1.0, abs=0.02)
+
+
+def test_rows_go_to_stateless_instances_by_their_speed_and_the_plan_says_so() -> None:
+    situation = situation_at(CHAIN, 40.0, Goal(mean_s=0.6))
+    k = proposed(situation).processors
+    speeds = (10.0,) * (k["a"] - 1) + (2.0,)
+    seen = Observation(0.0, 40.0, k, {"a": OperatorObservation(instance_per_s=speeds)})
+    proposal = proposed(replace(situation, observation=seen))
+    assert proposal.shares["a"][-1] == pytest.approx(0.2 * proposal.shares["a"][0])
+    assert any("a: rows by speed" in why for why in proposal.reasons)
+    stateful = replace(CHAIN, operators=tuple(replace(o, stateful=True) for o in CHAIN.operators))
+    assert not proposed(replace(situation, topology=stateful, observation=seen)).shares

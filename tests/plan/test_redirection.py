@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import BadInput
-from headgate.plan.redirection import QueueBounds, load_deviation, redirect, shares_by_free_places
+from headgate.plan.redirection import QueueBounds, load_deviation, redirect, shares_by_free_places, shares_by_speed
 
 queues = st.lists(st.floats(0, 5000), min_size=1, max_size=12)
 
@@ -64,3 +64,19 @@ def test_bounds_that_contradict_each_other_are_refused() -> None:
         QueueBounds(most_mean=2000.0)
     with pytest.raises(BadInput, match="places"):
         QueueBounds(places=0.0)
+
+
+@given(st.lists(st.floats(0.1, 1e6), min_size=2, max_size=8))
+def test_rows_by_speed_let_all_instances_end_together(speeds: list[float]) -> None:
+    shares = shares_by_speed(speeds)
+    if shares is None:
+        assert max(speeds) <= 1.25 * min(speeds)
+    else:
+        assert sum(shares) == pytest.approx(1.0)
+        ends = [share / speed for share, speed in zip(shares, speeds, strict=True)]
+        assert max(ends) == pytest.approx(min(ends))
+
+
+@pytest.mark.parametrize("speeds", [(), (5.0,), (5.0, 0.0), (5.0, float("nan")), (5.0, float("inf"))])
+def test_speeds_that_say_nothing_redirect_nothing(speeds: tuple[float, ...]) -> None:
+    assert shares_by_speed(speeds) is None

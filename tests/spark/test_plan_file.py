@@ -21,7 +21,6 @@ PLANS = st.builds(
         ),
         max_size=4,
     ),
-    st.none() | st.integers(0, 100),
 )
 
 

@@ -26,6 +26,7 @@ class OperatorObservation:
     ``service_per_s`` is the true rate of one processor: rows done per second of useful time. ``backpressure`` is the
     share of time, 0 to 1, that this operator held its upstream back. ``saturated_per_s`` is the operator's whole
     throughput, given only if it was the limit (never idle): a sample of the maximum sustainable throughput.
+    ``instance_queues`` and ``instance_per_s`` are the rows that wait at each instance and how fast it is, where told.
     """
 
     arrivals_per_s: float | None = None
@@ -38,6 +39,7 @@ class OperatorObservation:
     sojourn_s: float | None = None
     saturated_per_s: float | None = None
     instance_queues: tuple[float, ...] = ()
+    instance_per_s: tuple[float, ...] = ()
     batches: tuple[Batch, ...] = ()
 
 

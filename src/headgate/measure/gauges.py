@@ -57,6 +57,7 @@ def _filled(
             sojourn_s,
             seen[i].saturated_per_s,
             seen[i].instance_queues,
+            seen[i].instance_per_s,
             seen[i].batches,
         )
     mean_s = values[1]

@@ -7,7 +7,8 @@
               with a margin; never beyond the micro-batch law's minimum
 4. whole      the total is rounded up to whole executors and nodes, and what is paid for anyway is put to work
 5. cost       a ceiling on cost bounds the total; if both cannot hold, cost wins and the latency reached is said
-6. feedback   where measured latency exceeds what the model gave for what runs, the goal handed to the model shrinks by
+6. evenness   stateless instances that are unequally fast get rows in proportion (Mc-Stream's redirection)
+7. feedback   where measured latency exceeds what the model gave for what runs, the goal handed to the model shrinks by
               that ratio (DRS's regression from estimated to true latency, with one coefficient)
 """
 
@@ -30,6 +31,7 @@ from headgate.plan.greedy import GreedyPath, ample, greedy_path
 from headgate.plan.headgate_on_time import OnTimeState, Samples, wish
 from headgate.plan.on_time import Timing
 from headgate.plan.pace import paced_mean_s, paces
+from headgate.plan.redirection import shares_by_speed
 from headgate.plan.spread import spread
 from headgate.plan.within_limits import proposal_within
 
@@ -88,7 +90,9 @@ class HeadgatePolicy:
         processors = dict(zip(stations.names, map(int, k), strict=True))
         reasons = (why_load, *why_backlog, why, *why_whole, *explain(stations, k, situation.running))
         pace_s = paces(stations, k, self._paced_goal(situation, bias))
-        return Memory(bias, pace_s, memory.on_time), Proposal(processors, reasons, feasible, pace_s=pace_s)
+        shares, why_shares = _redirected(situation, processors)
+        proposal = Proposal(processors, (*reasons, *why_shares), feasible, shares=shares, pace_s=pace_s)
+        return Memory(bias, pace_s, memory.on_time), proposal
 
     def _on_time(self, memory: Memory, situation: Situation, target: float) -> tuple[Memory, Proposal]:
         state, wanted = wish(memory.on_time, situation, target, self.timing, self.training, self.most)
@@ -151,6 +155,21 @@ class HeadgatePolicy:
         if not kept:
             why += "; the goal is out of reach within the limits"
         return k, why, kept
+
+
+def _redirected(
+    situation: Situation, processors: Mapping[str, int]
+) -> tuple[dict[str, tuple[float, ...]], tuple[str, ...]]:
+    """Rows by speed for stateless operators whose instances are unequally fast, as long as their number stays."""
+    shares: dict[str, tuple[float, ...]] = {}
+    for operator in situation.topology.operators:
+        speeds = situation.observation.of(operator.name).instance_per_s
+        if not operator.stateful and len(speeds) == processors[operator.name]:
+            found = shares_by_speed(speeds)
+            if found is not None:
+                shares[operator.name] = found
+    told = (f"{name}: rows by speed, {', '.join(f'{s:.0%}' for s in share)}" for name, share in shares.items())
+    return shares, tuple(told)
 
 
 def _bias(memory: Memory, situation: Situation, stations: Stations) -> float:

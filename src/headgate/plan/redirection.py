@@ -75,6 +75,23 @@ def shares_by_free_places(queues: Sequence[float], places: float) -> tuple[float
     return tuple(one / total for one in free) if total > 0 else (1 / len(free),) * len(free)
 
 
+def shares_by_speed(speeds_per_s: Sequence[float], most_uneven: float = 1.25) -> tuple[float, ...] | None:
+    """Rows in proportion to what each instance can take, so that all end together; ``None`` while all are alike.
+
+    Where batches rule no instance has a queue of its own: what is free of it is its speed, and a batch lasts as long as
+    its slowest task. A difference below ``most_uneven`` comes and goes by itself.
+
+    >>> shares_by_speed([100.0, 50.0, 50.0]), shares_by_speed([100.0, 90.0])
+    ((0.5, 0.25, 0.25), None)
+    """
+    if len(speeds_per_s) < 2 or not all(math.isfinite(v) and v > 0 for v in speeds_per_s):
+        return None
+    if max(speeds_per_s) <= most_uneven * min(speeds_per_s):
+        return None
+    total = math.fsum(speeds_per_s)
+    return tuple(speed / total for speed in speeds_per_s)
+
+
 def redirect(queues: Sequence[float], bounds: QueueBounds | None = None) -> Redirection:
     """Algorithm 2 for one vertex.
 

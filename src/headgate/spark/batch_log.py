@@ -25,7 +25,8 @@ class BatchRecord:
     ``duration_s`` is the whole batch as Spark counts it, planning and commit included, waiting for rows not.
     ``entered_s`` is when its rows came onto the edges it reads, on average. A ``cold`` batch is one of the first after
     a start: it pays for compiling and warming up, and says nothing about the next. ``work_s`` is how long
-    its tasks ran, all added up; ``task_s`` are the run times of the single tasks, where they were looked up.
+    its tasks ran, all added up; ``task_s`` are the run times of the single tasks, where they were looked up, and
+    ``task_rows`` the rows of each, where they were cut for it.
     """
 
     batch: int
@@ -40,6 +41,7 @@ class BatchRecord:
     cold: bool = False
     work_s: float | None = None
     task_s: tuple[float, ...] = ()
+    task_rows: tuple[int, ...] = ()
 
     def to_json(self) -> str:
         return json.dumps(
@@ -56,13 +58,14 @@ class BatchRecord:
                 "cold": self.cold,
                 "work_s": None if self.work_s is None else round(self.work_s, 4),
                 "task_s": [round(t, 4) for t in self.task_s],
+                "task_rows": self.task_rows,
             }
         )
 
     @classmethod
     def from_json(cls, text: str) -> BatchRecord:
         """
-        >>> one = BatchRecord(1, 10.0, 11.0, 1.5, 7, 8, 2, 9.5, Births(((9.0, 7.0),)), True, 0.75, (0.5, 0.25))
+        >>> one = BatchRecord(1, 10.0, 11.0, 1.5, 7, 8, 2, 9.5, Births(((9.0, 7.0),)), True, 0.75, (0.5, 0.25), (4, 3))
         >>> BatchRecord.from_json(one.to_json()) == one
         True
         """
@@ -81,6 +84,7 @@ class BatchRecord:
             cold=bool(read["cold"]),
             work_s=None if read["work_s"] is None else float(read["work_s"]),
             task_s=tuple(float(t) for t in read["task_s"]),
+            task_rows=tuple(int(n) for n in read.get("task_rows", ())),
         )
 
 

@@ -46,6 +46,7 @@ class BatchNote:
     published_s: float
     born: Births
     cold: bool
+    task_rows: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -83,12 +84,17 @@ class BatchWriter:
         now_s, self._last_s = time.time(), began_s
         weighed = sum(manifest.published_s * manifest.rows for manifest in taken)
         entered_s = weighed / rows if rows and taken else None
-        self.notes[number] = BatchNote(rows, rows_out, k, entered_s, now_s, born, cold=self.started <= _COLD)
+        cold, task_rows = self.started <= _COLD, self._task_rows()
+        self.notes[number] = BatchNote(rows, rows_out, k, entered_s, now_s, born, cold, task_rows)
 
     def _processors(self) -> int:
         """The k that the tasks of this batch were cut for; the plan may have moved on since."""
         cut = max((planner.processors for planner in self.planners), default=0)
         return cut or max(self.plan.read().of(self.operator).processors, 1)
+
+    def _task_rows(self) -> tuple[int, ...]:
+        """The rows of each task, where it is one edge that they come from."""
+        return self.planners[0].task_rows if len(self.planners) == 1 else ()
 
     def tidy(self) -> None:
         """Remove what interrupted batches left, but not what a commit record names: that is still to be published."""

@@ -76,6 +76,8 @@ def _before(pipeline: Pipeline, step: Step) -> Step | None:
     origin = pipeline.steps.get(stream)
     if origin is None or origin.stateful or not origin.fuse or origin.outputs:
         return None
+    if step.stateful and origin.source is not None:
+        return None  # how many rows a stream of Spark's own gave is known by what comes out of its query
     readers = [other for other in pipeline.steps.values() if stream in other.inputs]
     kept = any(sink.stream == stream for sink in pipeline.sinks.values()) or stream in pipeline.closed.values()
     return origin if len(readers) == 1 and not kept else None

@@ -9,13 +9,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headgate.domain import Batch, Observation, OperatorObservation, Sojourn
 from headgate.spark.batch_log import BatchRecord, Tail
 from headgate.spark.edges.backlog import Head
 from headgate.spark.edges.births import quantile_s
 from headgate.spark.graph import Node, RunningGraph
+from headgate.spark.instances import InstanceSpeeds
 from headgate.spark.layout import Layout
 from headgate.spark.offsets import ends, last_batch
 from headgate.spark.plan_file import PlanFile
@@ -29,6 +30,7 @@ class Observer:
     graph: RunningGraph
     heads: dict[str, Head] = field(default_factory=dict)
     tails: dict[str, Tail] = field(default_factory=dict)
+    speeds: dict[str, InstanceSpeeds] = field(default_factory=dict)
     at_s: float | None = None
 
     @classmethod
@@ -47,7 +49,13 @@ class Observer:
         arrived = sum(fresh[s] for s in self.graph.sources) + sum(
             record.rows for node in self.graph.nodes if node.source for record in records[node.name]
         )
-        operators = {node.name: self._operator(node, fresh, records[node.name], took_s) for node in self.graph.nodes}
+        operators = {
+            node.name: replace(
+                self._operator(node, fresh, records[node.name], took_s),
+                instance_per_s=self._speeds(node.name, records[node.name], running[node.name]),
+            )
+            for node in self.graph.nodes
+        }
         last = [record for node in self.graph.nodes if node.terminal for record in records[node.name]]
         return Observation(
             at_s=now_s,
@@ -76,6 +84,12 @@ class Observer:
             sojourn_s=sum(waited) / rows if waited and rows else None,
             batches=warm,
         )
+
+    def _speeds(self, name: str, records: list[BatchRecord], running: int) -> tuple[float, ...]:
+        seen = self.speeds.setdefault(name, InstanceSpeeds())
+        for record in records:
+            seen.take(record)
+        return seen.told(running)
 
     def queue(self, node: Node) -> int:
         """Rows on the edges ``node`` reads that no batch of it has taken."""

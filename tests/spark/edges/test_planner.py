@@ -100,6 +100,7 @@ def test_k_is_that_of_the_plan_when_the_batch_is_planned(bench: Bench) -> None:
     for k, expected in ((1, [200]), (4, [50] * 4), (2, [100] * 2)):
         bench.plan.write(Plan(k, {"op": OperatorPlan(k)}))
         planned = json.loads(bench.planner.tasks(offset(0), offset(4)))
-        assert [sum(take for *_, take in task["slices"]) for task in planned["tasks"]] == expected
+        assert [sum(take for *_, take in task) for task in planned["tasks"]] == expected
+        assert list(bench.planner.task_rows) == expected
         assert planned["whole"]
         assert bench.planner.processors == k

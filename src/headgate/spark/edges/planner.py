@@ -44,6 +44,8 @@ class EdgePlanner:
     ahead: tuple[Backlog, ...] = ()
     processors: int = 0
     """The k that the last batch was cut for."""
+    task_rows: tuple[int, ...] = ()
+    """And the rows of each of its tasks."""
     _admitted_s: float = field(default=0.0)
     _looked: int = 0
 
@@ -76,11 +78,12 @@ class EdgePlanner:
         self.processors = max(wanted.processors, 1)
         rows_of = dict(files)
         shares = cut(files, wanted.processors, wanted.shares, group_rows)
+        self.task_rows = tuple(sum(piece.end - piece.first for piece in share) for share in shares)
         pieces = [[piece_of(piece, rows_of[piece.path]) for piece in share] for share in shares]
         return json.dumps(
             {
                 "whole": all(piece.whole for share in pieces for piece in share),
-                "tasks": [{"hosts": [], "slices": [piece.as_list() for piece in share]} for share in pieces],
+                "tasks": [[piece.as_list() for piece in share] for share in pieces],
             }
         )
 

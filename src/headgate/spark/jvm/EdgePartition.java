@@ -9,8 +9,8 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import scala.collection.immutable.Map$;
 
-/** What one task reads, and where it should run. */
-record EdgePartition(Slice[] slices, String[] preferredLocations, boolean whole) implements InputPartition {
+/** What one task reads. */
+record EdgePartition(Slice[] slices, boolean whole) implements InputPartition {
     /** Rows {@code skip} to {@code skip + take} of the row groups whose middle lies in {@code length} bytes from {@code start}. */
     record Slice(String path, long start, long length, long size, long skip, long take) implements Serializable {
         PartitionedFile file() {
@@ -20,18 +20,12 @@ record EdgePartition(Slice[] slices, String[] preferredLocations, boolean whole)
     }
 
     static EdgePartition of(JsonNode task, boolean whole) {
-        JsonNode pieces = task.get("slices");
-        Slice[] slices = new Slice[pieces.size()];
+        Slice[] slices = new Slice[task.size()];
         for (int i = 0; i < slices.length; i++) {
-            JsonNode p = pieces.get(i);
+            JsonNode p = task.get(i);
             slices[i] = new Slice(
                 p.get(0).asText(), p.get(1).asLong(), p.get(2).asLong(), p.get(3).asLong(), p.get(4).asLong(), p.get(5).asLong());
         }
-        JsonNode where = task.get("hosts");
-        String[] hosts = new String[where.size()];
-        for (int i = 0; i < hosts.length; i++) {
-            hosts[i] = where.get(i).asText();
-        }
-        return new EdgePartition(slices, hosts, whole);
+        return new EdgePartition(slices, whole);
     }
 }
