@@ -21,7 +21,7 @@ from headgate.apps.running import run_app
 from headgate.spark.controller import Control
 from headgate.spark.session import spark_session
 
-CALM_PER_S = {True: 250.0, False: 150.0}
+CALM_PER_S = {True: 300.0, False: 150.0}
 PROMISE = {True: "mean=3s", False: "mean=5s"}
 
 

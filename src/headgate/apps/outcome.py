@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from headgate.apps.app import Answer, App
+from headgate.apps.sizing import Records, as_told, processors_for
 from headgate.config.goal_text import goal_from
-from headgate.domain import BatchCosts, Goal, Limits, Topology
-from headgate.plan.catalogue import policy_entry
-from headgate.plan.demand import situation_at
+from headgate.domain import Goal
 from headgate.spark.batch_log import BatchRecord, Tail
 from headgate.spark.controller import Control
 from headgate.spark.edges.births import quantile_s
@@ -78,7 +77,7 @@ def outcome_of(
         answer=answer,
         kept_share=kept_share(last, goal),
         slot_seconds=slot_seconds(ticks, took_s),
-        static_peak=static_peak(running.graph, control, goal, records, peak_per_s, ticks),
+        static_peak=static_peak(running.graph, control, records, peak_per_s, ticks),
         seconds=took_s,
         mean_s=sum(age * w for age, w in ages) / weight if weight else None,
         p95_s=quantile_s(ages, 0.95),
@@ -130,31 +129,10 @@ def slot_seconds(ticks: list[Tick], took_s: float) -> float:
 
 
 def static_peak(
-    graph: RunningGraph,
-    control: Control,
-    goal: Goal,
-    records: Mapping[str, list[BatchRecord]],
-    peak_per_s: float,
-    ticks: list[Tick],
+    graph: RunningGraph, control: Control, records: Records, peak_per_s: float, ticks: list[Tick]
 ) -> int | None:
     """What headgate's policy holds for the peak, at the costs and visits measured in this run."""
-    rows_in = sum(r.rows for n in graph.nodes if set(n.reads) & set(graph.sources) or n.source for r in records[n.name])
-    if not ticks or not rows_in or peak_per_s <= 0:
+    if not ticks:
         return None
-    topology = _as_learned(graph.topology(), ticks[-1])
-    most = {node.name: node.key_groups for node in graph.nodes if node.stateful}
-    situation = situation_at(topology, peak_per_s, goal, Limits(budget=control.budget, most_of=most))
-    visits = {name: sum(r.rows for r in found) / rows_in for name, found in records.items()}
-    arrivals = {name: peak_per_s * visit for name, visit in visits.items()}
-    policy = policy_entry("headgate").build(())
-    _, proposal = policy.propose(policy.start(), replace(situation, operator_arrivals_per_s=arrivals))
-    return int(proposal.total)
-
-
-def _as_learned(topology: Topology, tick: Tick) -> Topology:
-    told = tick["operators"]
-    operators = tuple(
-        o.with_figures(told[o.name]["service_per_s"], o.arrival_scv, o.service_scv, BatchCosts(**told[o.name]["batch"]))
-        for o in topology.operators
-    )
-    return topology.with_operators(operators)
+    topology = as_told(graph.topology(), ticks[-1])
+    return sum(processors_for(peak_per_s, graph, control, topology, records).values()) or None

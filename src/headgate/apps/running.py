@@ -15,13 +15,17 @@ from headgate.apps.app import App
 from headgate.apps.feeding import Feeder
 from headgate.apps.load import Load
 from headgate.apps.outcome import Outcome, outcome_of
+from headgate.apps.sizing import learned_so_far, processors_for
 from headgate.spark.batch_log import Tail
 from headgate.spark.controller import Control
 from headgate.spark.runtime import Running, start
 from headgate.spark.supervisor import Supervisor
 
 Tick = dict[str, Any]
-_WARM_UP_ROUNDS = 6
+_LOGGED_S = 1.0
+"""The last batch is in the log by then."""
+_WARM_UP_ROWS = (20, 20, 20, 20, 20, 20, 60, 20, 120)
+"""The first batches compile; the last ones are of different size, so that they tell what a row costs."""
 Progress = Callable[[float, Tick | None], None]
 
 
@@ -44,6 +48,7 @@ def run_app(
     pipeline = app.build()
     with start(pipeline, spark, folder, app.processors, fuse) as running:
         _warm_up(app, running)
+        _size(app, running, control, load(0.0))
         feeds = {name: running.feed(name) for name in running.graph.sources}
         began_s = time.time()
         feeder = Feeder(app, feeds, load, seconds) if app.rows and feeds else None
@@ -65,10 +70,21 @@ def _warm_up(app: App, running: Running) -> None:
     if app.rows is None:
         return
     feeds = {name: running.feed(name) for name in running.graph.sources}
-    for _ in range(_WARM_UP_ROUNDS):
+    for rows in _WARM_UP_ROWS:
         for name, feed in feeds.items():
-            feed.append(app.rows(name, feed.rows, 20))
+            feed.append(app.rows(name, feed.rows, rows))
         running.drain()
+
+
+def _size(app: App, running: Running, control: Control, rate_per_s: float) -> None:
+    """Begin with what the load that begins needs, not with one processor each and a backlog."""
+    if app.rows is None or control.dry_run or app.processors:
+        return
+    time.sleep(_LOGGED_S)
+    records = {node.name: running.records(node.name) for node in running.graph.nodes}
+    topology = learned_so_far(running.layout, running.graph, control)
+    rate_per_s *= len(running.graph.sources)
+    running.set_processors(processors_for(rate_per_s, running.graph, control, topology, records))
 
 
 def _watch(running: Running, feeder: Feeder | None, seconds: float, progress: Progress | None) -> list[Tick]:

@@ -89,7 +89,7 @@ class HeadgatePolicy:
         k, why_whole = _whole_executors(situation, stations, k)
         processors = dict(zip(stations.names, map(int, k), strict=True))
         reasons = (why_load, *why_backlog, why, *why_whole, *explain(stations, k, situation.running))
-        pace_s = paces(stations, k, self._paced_goal(situation, bias))
+        pace_s = paces(stations, k, None if why_backlog else self._paced_goal(situation, bias))
         shares, why_shares = _redirected(situation, processors)
         proposal = Proposal(processors, (*reasons, *why_shares), feasible, shares=shares, pace_s=pace_s)
         return Memory(bias, pace_s, memory.on_time), proposal
@@ -131,9 +131,14 @@ class HeadgatePolicy:
         return replace(stations, laws=laws), (f"{why} for {self.catch_up_s:g} s",)
 
     def _paced_goal(self, situation: Situation, bias: float) -> float | None:
-        """Batches may wait for part of the mean promise only: what they wait is no longer there for surprises."""
-        mean = situation.goal.mean_s
-        return None if mean is None else mean * self.paced_share / max(bias, 1.0)
+        """Batches may wait for part of the mean promise only: what they wait is no longer there for surprises.
+
+        ``None``, back to back, without a promise and while rows come out later than promised.
+        """
+        mean, measured = situation.goal.mean_s, situation.observation.sojourn
+        if mean is None or (measured is not None and measured.mean_s > mean):
+            return None
+        return mean * self.paced_share / max(bias, 1.0)
 
     def _plan(self, bias: float, situation: Situation, stations: Stations) -> tuple[Counts, str, bool]:
         bounds = {

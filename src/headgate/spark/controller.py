@@ -21,7 +21,8 @@ from headgate.domain import Decision, Limits, Observation
 from headgate.errors import BadInput
 from headgate.forecast.catalogue import forecaster
 from headgate.loop import LoopState, Settings
-from headgate.plan.catalogue import policy_entry
+from headgate.plan.catalogue import AnyPolicy, policy_entry
+from headgate.plan.headgate import HeadgatePolicy
 from headgate.spark.batch_log import append_line
 from headgate.spark.files import read_if_there
 from headgate.spark.graph import RunningGraph
@@ -29,19 +30,23 @@ from headgate.spark.layout import Layout
 from headgate.spark.observing import Observer
 from headgate.spark.plan_file import OperatorPlan, PlanFile
 
+_LEAD_STEPS = 2
 _MOST_LOG_BYTES = 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What a user chooses of the loop. ``budget`` is the slots there are; ``dry_run`` only advises."""
+    """What a user chooses of the loop. ``budget`` is the slots there are; ``dry_run`` only advises.
+
+    A change of k is in force at the next batch and costs nothing else, so the loop may move at every look.
+    """
 
     policy: str = "headgate"
     slo: tuple[str, ...] = ()
     budget: int | None = None
     interval_s: float = 2.0
-    cooldown_s: float = 6.0
-    settle_down_s: float = 20.0
+    cooldown_s: float = 1.0
+    settle_down_s: float = 6.0
     dry_run: bool = False
 
     def arguments(self) -> list[str]:
@@ -93,7 +98,7 @@ def settings_of(graph: RunningGraph, control: Control) -> Settings:
     most = {node.name: node.key_groups for node in graph.nodes if node.stateful}
     return Settings(
         graph.topology(),
-        entry.build(()),
+        _quick(entry.build(())),
         goal_from(list(control.slo)),
         limits=Limits(budget=control.budget, most_of=most),
         rules=Rules(
@@ -101,6 +106,11 @@ def settings_of(graph: RunningGraph, control: Control) -> Settings:
         ),
         forecaster=forecaster("trend", step_s=control.interval_s) if entry.forecaster else None,
     )
+
+
+def _quick(policy: AnyPolicy) -> AnyPolicy:
+    """Ours looks no further ahead than a move takes here: this look to the next, and one batch."""
+    return replace(policy, lead_steps=_LEAD_STEPS) if isinstance(policy, HeadgatePolicy) else policy
 
 
 def _planned(now: OperatorPlan, name: str, decision: Decision) -> OperatorPlan:
@@ -167,8 +177,8 @@ def main() -> None:
     parser.add_argument("--slo", action="append", default=[])
     parser.add_argument("--budget", type=int)
     parser.add_argument("--interval-s", type=float, default=2.0)
-    parser.add_argument("--cooldown-s", type=float, default=6.0)
-    parser.add_argument("--settle-down-s", type=float, default=20.0)
+    parser.add_argument("--cooldown-s", type=float, default=1.0)
+    parser.add_argument("--settle-down-s", type=float, default=6.0)
     parser.add_argument("--dry-run", action="store_true")
     given = parser.parse_args()
     control = Control(

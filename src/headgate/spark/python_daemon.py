@@ -1,14 +1,14 @@
 """Spark's Python daemon, made so that a task costs little: imports done, nothing to collect, no archive to read again.
 
-Every task needs a Python process. Three Arrow functions in one query at k = 12 on two cores (benchmarks/python_tasks.py):
-with Spark's own daemon a batch lasts 1.1 s longer than its rows, and the first one after k was raised from 3 13 s; with
-this one 0.3 s and 0.7 s. What makes the difference:
+Every task needs a Python process. Three Arrow functions in one query at k = 12 on two cores, as measured by
+benchmarks/python_tasks.py: with Spark's own daemon a batch lasts 1.1 s longer than its rows, and the first one after k
+was raised 13 s; with this one 0.3 s and 0.7 s. What makes the difference:
 
 - A process that starts from nothing imports Arrow for a second; forked from here it has it.
 - Spark collects garbage after every task: over all that was imported that takes 40 ms, and in a fresh process it
   touches, and so copies, every page that was shared. What is frozen is not looked at.
-- Every process reads the directories of its zip archives again at its first task, 18 times for pyspark.zip, 0.2 s. Where
-  pyspark is installed, the archive is not needed.
+- Every process reads the directories of its zip archives again at its first task, 18 times for pyspark.zip, 0.2 s.
+  Where pyspark is installed, the archive is not needed.
 """
 
 import gc
