@@ -1,4 +1,7 @@
-"""Executors and a node come and go under a running stream, on a real cluster; each test is one claim about that run."""
+"""Executors and a node come and go under a running pipeline, executors are killed, k moves: on a real cluster.
+
+Each test is one claim about that run.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +41,26 @@ def part(seen: Seen, name: str) -> dict[str, object]:
     return found
 
 
-def test_every_row_comes_out_once_and_right_while_executors_come_and_go(seen: Seen) -> None:
+def test_every_row_comes_out_once_and_right_while_executors_come_go_and_are_killed(seen: Seen) -> None:
     rows = seen["rows"]
     assert isinstance(rows, int)
     assert rows > 0
-    assert seen["exact"] is True
+    assert (seen["wrong"], seen["words_missing"]) == (0, 0)
+
+
+def test_k_moved_and_executors_died_in_the_middle_of_tasks(seen: Seen) -> None:
+    killed = seen["killed"]
+    assert isinstance(killed, list)
+    assert len(set(killed)) == 2
+    assert seen["processors"] == [1, 2, 3, 4]
+
+
+def test_the_log_is_whole_after_executors_were_killed(seen: Seen) -> None:
+    assert seen["log_whole"] is True
+
+
+def test_a_killed_executor_costs_no_query_its_life(seen: Seen) -> None:
+    assert seen["restarts"] == []
 
 
 def test_no_task_fails_by_a_resize_or_by_a_node_that_leaves(seen: Seen) -> None:
