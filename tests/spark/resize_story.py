@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
@@ -45,6 +46,8 @@ SIZES = {
     "spark.executor.cores": "1",
     "spark.driver.extraJavaOptions": QUICK_START,
     "spark.executor.extraJavaOptions": QUICK_START,
+    # on a machine that is busy with other things a task may have to wait for its host for long
+    "spark.locality.wait": "60s",
 }
 
 
@@ -141,6 +144,7 @@ def on_a_cluster(spark: SparkSession, nodes: LocalNodes, folder: Path) -> dict[s
                 killed.append(killed_at_work(executors, spark.sparkContext.applicationId))
                 more_batches(running)
             failed -= executors.failed_tasks()
+            seen["placed"] = placed(spark, running, sorted({executor.host for executor in executors.all()}))
             seen["back"] = resized(executors, 1)
             seen["last_host"] = refused_to_drain_the_last(executors)
             more_batches(running)
@@ -150,6 +154,40 @@ def on_a_cluster(spark: SparkSession, nodes: LocalNodes, folder: Path) -> dict[s
         seen["restarts"] = [text for text in running.restarts if "connect" not in text]
         seen |= answer(running)
     return {**seen, "killed": killed, "failed_tasks": failed}
+
+
+def placed(spark: SparkSession, running: Running, hosts: list[str]) -> list[dict[str, list[str]]]:
+    """The two operators told to run on a host each, then the other way round: where they were told to, and did."""
+    found: list[dict[str, list[str]]] = []
+    for split, count in (hosts, hosts[::-1]):
+        running.place({"split": (split,), "count": (count,)})
+        more_batches(running)
+        newest = max(job.jobId() for job in jobs(spark))
+        more_batches(running)
+        found += [{"split": [split], "count": [count]}, tasks_ran_on(spark, newest)]
+    running.place({})
+    return found
+
+
+def jobs(spark: SparkSession) -> list[Any]:
+    listed = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
+    return [listed.apply(i) for i in range(listed.size())]
+
+
+def tasks_ran_on(spark: SparkSession, after: int) -> dict[str, list[str]]:
+    """By operator, the hosts of the tasks that wrote its batches in jobs ``after`` that one: Spark's task metrics.
+
+    The tasks before a shuffle are not placed; those that write are in the last stage of a job.
+    """
+    store: Any = spark.sparkContext._jsc.sc().statusStore()
+    found: dict[str, set[str]] = {}
+    for job in (job for job in jobs(spark) if job.jobId() > after):
+        numbers = job.stageIds()
+        stage = store.lastStageAttempt(max(numbers.apply(i) for i in range(numbers.size())))
+        tasks = store.taskList(stage.stageId(), stage.attemptId(), 64)
+        hosts = {str(tasks.apply(i).host()) for i in range(tasks.size())}
+        found.setdefault(str(stage.schedulingPool()), set()).update(hosts)
+    return {operator: sorted(hosts) for operator, hosts in sorted(found.items(), reverse=True)}
 
 
 def answer(running: Running) -> dict[str, object]:
