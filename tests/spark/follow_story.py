@@ -16,6 +16,7 @@ from pathlib import Path
 
 from headgate.apps import chain
 from headgate.apps.feeding import Feeder
+from headgate.apps.running import warm_up
 from headgate.spark.batch_log import Tail
 from headgate.spark.cluster import Cluster
 from headgate.spark.controller import Control
@@ -32,7 +33,7 @@ PATIENCE_S, DAY_S = 300.0, 86_400.0
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # One query of 7 ms of waiting a row: one processor does 143 rows a second.
 APP = replace(chain.APP, build=partial(chain.build, fuse=True))
-FEW_PER_S, MANY_PER_S = 30.0, 350.0
+FEW_PER_S, MANY_PER_S = 30.0, 300.0
 SHAPE = Shape(slots_per_executor=1, least=1, most=3, settle_s=2.0)
 CONTROL = Control(slo=("mean=3s",), budget=SHAPE.slots, interval_s=1.0, cooldown_s=2.0, settle_down_s=4.0)
 SIZES = {
@@ -60,6 +61,7 @@ def main(cluster: Cluster, folder: Path) -> None:
         return executors.count() == count == len(nodes.running())
 
     with start(APP.build(), spark, folder) as running:
+        warm_up(APP, running)
         feeder = Feeder(APP, {"calls": running.feed("calls")}, lambda _: rate[0], DAY_S)
         with Supervisor(running.layout, CONTROL), fleet(running):
             feeder.start()

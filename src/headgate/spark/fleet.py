@@ -104,7 +104,7 @@ class Fleet:
         self._patience = Patience(shape.settle_s)
         self._asked: int | None = None
         self._again_s = self._not_before_s = 0.0
-        self._seats: Hosts | DoesNotFit | None = None
+        self._seats: Hosts | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="headgate-fleet", daemon=True)
 
@@ -185,15 +185,15 @@ class Fleet:
     def _seat(self, plan: Plan) -> None:
         """Say where tasks should run, when that changed; while not all have a slot of their own, Spark chooses."""
         here = [executor for executor in self._ends.executors.all() if not executor.draining]
-        seats = self._ends.seating.hosts(plan, here)
+        found = self._ends.seating.hosts(plan, here)
+        seats = {} if isinstance(found, DoesNotFit) else found
         if seats == self._seats:
             return
         self._seats = seats
-        if isinstance(seats, DoesNotFit):
-            self._ends.place({})
-            self._say(f"places are Spark's choice: {seats.why}")
+        self._ends.place(seats)
+        if isinstance(found, DoesNotFit):
+            self._say(f"places are Spark's choice: {found.why}")
         else:
-            self._ends.place(seats)
             told = (f"{name} on {', '.join(map(_times, Counter(hosts).items()))}" for name, hosts in seats.items())
             self._say(f"places by {self._ends.seating.placer.name}: {'; '.join(told)}")
 
