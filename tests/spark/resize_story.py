@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -164,9 +165,14 @@ def placed(spark: SparkSession, running: Running, hosts: list[str]) -> list[dict
         more_batches(running)
         newest = max(job.jobId() for job in jobs(spark))
         more_batches(running)
+        wait_until(partial(both_ran, spark, newest), PATIENCE_S, 0.1)
         found += [{"split": [split], "count": [count]}, tasks_ran_on(spark, newest)]
     running.place({})
     return found
+
+
+def both_ran(spark: SparkSession, after: int) -> bool:
+    return len(tasks_ran_on(spark, after)) == 2
 
 
 def jobs(spark: SparkSession) -> list[Any]:
@@ -181,7 +187,9 @@ def tasks_ran_on(spark: SparkSession, after: int) -> dict[str, list[str]]:
     """
     store: Any = spark.sparkContext._jsc.sc().statusStore()
     found: dict[str, set[str]] = {}
-    for job in (job for job in jobs(spark) if job.jobId() > after):
+    for job in jobs(spark):
+        if job.jobId() <= after or job.status().toString() != "SUCCEEDED":
+            continue
         numbers = job.stageIds()
         stage = store.lastStageAttempt(max(numbers.apply(i) for i in range(numbers.size())))
         tasks = store.taskList(stage.stageId(), stage.attemptId(), 64)

@@ -51,7 +51,8 @@ class Shape:
         return self.most * self.slots_per_executor
 
     def within(self, executors: int) -> int:
-        """
+        """So many, or the limit that is nearest.
+
         >>> [Shape(2, 1, 8).within(n) for n in (0, 3, 20)]
         [1, 3, 8]
         """
@@ -103,7 +104,7 @@ class Fleet:
         self._ends, self._shape, self._log = ends, shape, log
         self._patience = Patience(shape.settle_s)
         self._asked: int | None = None
-        self._again_s = self._not_before_s = 0.0
+        self._again_s = self._nodes_again_s = self._not_before_s = 0.0
         self._seats: Hosts | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="headgate-fleet", daemon=True)
@@ -140,7 +141,10 @@ class Fleet:
         elif want < have or self._asked is None:
             self._resize(plan, want, have, now_s)
             ends.executors.wait_for(want, timeout_s=60.0)
-        if want <= have:
+            self._nodes_again_s = now_s
+        if want <= have and now_s >= self._nodes_again_s:
+            # asking for the nodes may be a call to a cloud: at once after a change, else now and then
+            self._nodes_again_s = now_s + _AGAIN_AFTER_S
             self._fewer_nodes(want)
         self._seat(plan)
 
