@@ -24,7 +24,8 @@ lint: setup
 
 # Those of Spark take some minutes each; state what else the machine does while they run.
 bench-spark: setup
-	@for name in edge_throughput plain_query many_hops sojourn_prediction stateful_rescale triple_load soak; do \
+	@for name in edge_throughput plain_query python_tasks many_hops sojourn_prediction stateful_rescale triple_load \
+		who_runs_where soak; do \
 		echo "== $$name"; $(RUN)/python benchmarks/$$name.py || exit 1; done
 
 # Two of them measure on files of yours: make bench TASK_TABLE=tasks.csv TRACES="a.csv b.csv"

@@ -1,4 +1,7 @@
-"""Executors and a node come and go under a running stream, on a real cluster; each test is one claim about that run."""
+"""Executors and a node come and go under a running pipeline, executors are killed, k moves: on a real cluster.
+
+Each test is one claim about that run.
+"""
 
 from __future__ import annotations
 
@@ -7,62 +10,90 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headgate.spark.cluster import Cluster
 
-Seen = Mapping[str, object]
-STORY = Path(__file__).with_name("resize_story.py")
+Seen = Mapping[str, Any]
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
-    folder = tmp_path_factory.mktemp("story")
-    cluster = Cluster(folder / "cluster", patience_s=300.0)
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Cluster(tmp_path_factory.mktemp("story") / "cluster", patience_s=300.0)
     try:
         cluster.up(workers=2, memory="512m")
-        command = [sys.executable, str(STORY), str(cluster.folder), str(folder)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800.0)
-        assert done.returncode == 0, done.stderr[-2000:]
-        yield json.loads(done.stdout)
+        yield cluster
     finally:
         cluster.down()
 
 
-def part(seen: Seen, name: str) -> dict[str, object]:
-    found = seen[name]
-    assert isinstance(found, dict)
-    return found
+def told_by(story: str, cluster: Cluster) -> Seen:
+    """What a story told that ran as a program of its own."""
+    command = [sys.executable, str(Path(__file__).with_name(story)), str(cluster.folder), str(cluster.folder.parent)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800.0)
+    assert done.returncode == 0, done.stderr[-2000:]
+    seen = json.loads(done.stdout)
+    assert isinstance(seen, dict)
+    return seen
 
 
-def test_every_row_comes_out_once_and_right_while_executors_come_and_go(seen: Seen) -> None:
+@pytest.fixture(scope="module")
+def seen(cluster: Cluster) -> Seen:
+    return told_by("resize_story.py", cluster)
+
+
+@pytest.fixture(scope="module")
+def followed(cluster: Cluster) -> Seen:
+    return told_by("follow_story.py", cluster)
+
+
+def test_every_row_comes_out_once_and_right_while_executors_come_go_and_are_killed(seen: Seen) -> None:
     rows = seen["rows"]
-    assert isinstance(rows, int)
     assert rows > 0
-    assert seen["exact"] is True
+    assert (seen["wrong"], seen["words_missing"]) == (0, 0)
+
+
+def test_k_moved_and_executors_died_in_the_middle_of_tasks(seen: Seen) -> None:
+    killed = seen["killed"]
+    assert len(set(killed)) == 2
+    assert seen["processors"] == [1, 2, 3, 4]
+
+
+def test_the_log_is_whole_after_executors_were_killed(seen: Seen) -> None:
+    assert seen["log_whole"] is True
+
+
+def test_a_killed_executor_costs_no_query_its_life(seen: Seen) -> None:
+    assert seen["restarts"] == []
 
 
 def test_no_task_fails_by_a_resize_or_by_a_node_that_leaves(seen: Seen) -> None:
     assert seen["failed_tasks"] == 0
 
 
+def test_an_operator_runs_where_it_is_placed_by_spark_s_own_task_metrics(seen: Seen) -> None:
+    placed = seen["placed"]
+    told, ran, told_swapped, ran_swapped = placed
+    assert told != told_swapped
+    assert (ran, ran_swapped) == (told, told_swapped)
+
+
 def test_more_executors_are_asked_for_and_come_on_all_nodes(seen: Seen) -> None:
-    grown = part(seen, "grown")
+    grown = seen["grown"]
     assert (grown["have"], grown["want"], grown["drained"], grown["refusal"]) == (1, 3, [], None)
     assert grown["reached"] is True
     hosts = seen["hosts"]
-    assert isinstance(hosts, list)
     assert len(hosts) == 3
 
 
 def test_the_surplus_is_drained_and_none_comes_back(seen: Seen) -> None:
     for name, have in (("shrunk", 2), ("back", 2)):
-        answer = part(seen, name)
+        answer = seen[name]
         drained = answer["drained"]
-        assert isinstance(drained, list)
         assert (answer["have"], len(drained), answer["refusal"], answer["reached"]) == (have, have - 1, None, True)
 
 
@@ -77,13 +108,34 @@ def test_the_host_of_the_last_executors_is_not_drained(seen: Seen) -> None:
 
 
 def test_executors_that_do_not_come_are_told_with_the_reason(seen: Seen) -> None:
-    answer = part(seen, "too_many")
+    answer = seen["too_many"]
     assert answer["reached"] is False
     assert "9 wanted: the master has no free cores or memory" in str(answer["why"])
 
 
 def test_local_mode_answers_that_there_is_nothing_to_resize(seen: Seen) -> None:
-    answer = part(seen, "local")
+    answer = seen["local"]
     assert answer["count"] == 0
     assert answer["refusal"] == {"rule": "no-executors", "why": "master local[1] has no executors to resize"}
     assert answer["why"] == "master local[1] has no executors to resize"
+
+
+def test_executors_and_workers_follow_the_plan_of_the_live_loop_up_and_down(followed: Seen) -> None:
+    assert (followed["grown"], followed["shrunk"]) == (True, True), followed["fleet"]
+    processors = [sum(running.values()) for running in followed["decisions"]]
+    assert max(processors) == 3
+    assert processors[-1] == 1
+
+
+def test_every_move_of_the_fleet_is_told_with_its_reason(followed: Seen) -> None:
+    told = followed["fleet"]
+    assert any("3 processors need 3 executors of 1 slots" in text for text in told)
+    assert any("no room for" in text for text in told)
+    assert any("-> 1: 1 executors do not need them" in text for text in told)
+    assert any("places by mc-stream" in text for text in told)
+
+
+def test_nothing_is_lost_or_doubled_while_the_fleet_follows_the_plan(followed: Seen) -> None:
+    answer = followed["answer"]
+    assert (answer["lost"], answer["duplicated"], answer["exact"]) == (0, 0, True), answer["note"]
+    assert (followed["failed_tasks"], followed["restarts"]) == (0, [])

@@ -47,7 +47,7 @@ def run_app(
     """
     pipeline = app.build()
     with start(pipeline, spark, folder, app.processors, fuse) as running:
-        _warm_up(app, running)
+        warm_up(app, running)
         _size(app, running, control, load(0.0))
         feeds = {name: running.feed(name) for name in running.graph.sources}
         began_s = time.time()
@@ -65,7 +65,7 @@ def run_app(
         return outcome_of(app, running, control, fed, answer, began_s, peak_per_s, ticks)
 
 
-def _warm_up(app: App, running: Running) -> None:
+def warm_up(app: App, running: Running) -> None:
     """A few rows through every operator, so that nobody's latency is Spark compiling its first batches."""
     if app.rows is None:
         return

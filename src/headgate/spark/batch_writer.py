@@ -28,6 +28,7 @@ from headgate.spark.files import read_if_there, write_whole
 from headgate.spark.kept import exact_paths
 from headgate.spark.offsets import batch_range
 from headgate.spark.pipeline import OUTPUT, Write
+from headgate.spark.places import in_tasks
 from headgate.spark.plan_file import PlanFile
 
 _COLD = 5
@@ -67,6 +68,8 @@ class BatchWriter:
     """Whether what it writes is deleted once its readers have taken it."""
     notes: dict[int, BatchNote] = field(default_factory=dict)
     started: int = 0
+    hosts: tuple[str, ...] = ()
+    """Where its tasks should run, one for each; where empty, Spark chooses. Whoever knows the executors sets it."""
     held: bool = False
     """Set when the pipeline stops: an edge admits nothing more by itself, a stream of Spark's own has to be refused."""
     _last_s: float = field(default_factory=time.time)
@@ -79,7 +82,7 @@ class BatchWriter:
         k = self._processors()
         began_s = time.time()
         told = Births.merged(manifest.born for manifest in taken if manifest.rows) if self.reads else None
-        rows_out, born = self._write(batch.coalesce(k), number, told, (self._last_s + began_s) / 2)
+        rows_out, born = self._write(in_tasks(batch, k, self.hosts), number, told, (self._last_s + began_s) / 2)
         rows = sum(manifest.rows for manifest in taken) if self.reads else rows_out
         now_s, self._last_s = time.time(), began_s
         weighed = sum(manifest.published_s * manifest.rows for manifest in taken)

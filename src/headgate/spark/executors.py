@@ -2,8 +2,8 @@
 
 More: Spark is asked for a total, which standalone, YARN and Kubernetes all understand, dynamic allocation being off
 (its own rules look at waiting tasks, and a stream that keeps up has none). Fewer: the total is lowered first, so that
-nobody fills the gap, then the idlest executors are decommissioned: they finish their tasks, hand their blocks to the
-others and leave. No task fails by it, provided the session was built with ``DECOMMISSION_CONF``.
+nobody fills the gap, then executors are decommissioned, host by host: they finish their tasks, hand their blocks to
+the others and leave. No task fails by it, provided the session was built with ``DECOMMISSION_CONF``.
 
 On a standalone master an application first takes all it may (``spark.cores.max``); ``resize`` brings it down.
 """
@@ -85,14 +85,14 @@ class Executors:
         return self._scheduler.failed_tasks()
 
     def resize(self, want: int, reason: str) -> Resize:
-        """Ask for more executors or drain the idlest; returns at once, see ``wait_for``."""
+        """Ask for more executors or drain some; returns at once, see ``wait_for``."""
         if want < 1:
             raise BadInput(f"{want} executors wanted: give at least 1, or stop the application")
         active = self._active()
         refusal = self._refusal(fewer=want < len(active))
         if refusal is not None:
             return Resize(len(active), want, reason, refusal=refusal)
-        return self._set(want, active, _idlest(active, len(active) - want), reason)
+        return self._set(want, active, leaving(active, len(active) - want), reason)
 
     def drain_host(self, host: str, reason: str = "its node stops", timeout_s: float = 300.0) -> tuple[str, ...]:
         """Empty a host before its node stops: its executors are drained, not replaced, and waited for; their ids.
@@ -167,9 +167,20 @@ class Executors:
         return f"{so_far}, {want} wanted: the master has no free cores or memory for more{limit}"
 
 
-def _idlest(active: Sequence[Executor], count: int) -> list[Executor]:
-    """Those with the fewest tasks; of equals the newest, since the oldest hold the warmest state."""
-    return sorted(active, key=lambda executor: (executor.active_tasks, -executor.added_ms))[: max(count, 0)]
+def leaving(active: Sequence[Executor], count: int) -> list[Executor]:
+    """Host by host, so that nodes become free: those of the host with the fewest executors, then tasks, first.
+
+    Of equals the newest go first, since the oldest hold the warmest state.
+    """
+    hosts: dict[str, list[Executor]] = {}
+    for executor in active:
+        hosts.setdefault(executor.host, []).append(executor)
+    emptiest = sorted(
+        hosts.values(),
+        key=lambda here: (len(here), sum(one.active_tasks for one in here), -max(one.added_ms for one in here)),
+    )
+    idlest = (sorted(here, key=lambda one: (one.active_tasks, -one.added_ms)) for here in emptiest)
+    return [executor for here in idlest for executor in here][: max(count, 0)]
 
 
 def _last(left: int, active: int) -> Refusal | None:

@@ -1,9 +1,9 @@
 """Executors and nodes that follow the plan: what the operators' processors need, and no more.
 
-The plan says how many processors each operator has; a processor is a slot, so their sum says how many executors there
-must be, and those how many nodes. More is asked for at once, nodes before executors. Less is done only when less has
-been enough for a while, executors first: they are drained, and nodes that nobody needs are drained and stopped after.
-Which executor runs which task is Spark's own choice.
+The plan says how many processors each operator has; the placer says how many executors that takes, those how many
+nodes. More is asked for at once, nodes before executors. Less is done only when less has been enough for a while,
+executors first: they are drained, and nodes that nobody needs are drained and stopped after. Once every processor has
+a slot, the placer also says on which host it should run.
 """
 
 from __future__ import annotations
@@ -12,15 +12,20 @@ import json
 import math
 import threading
 import time
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
+from headgate.domain import Vm
 from headgate.errors import BadInput, HeadgateError
+from headgate.place.placer import DoesNotFit
 from headgate.spark.batch_log import append_line
 from headgate.spark.executors import Executors
 from headgate.spark.nodes import NodeProvider
 from headgate.spark.plan_file import Plan, PlanFile
+from headgate.spark.seating import Hosts, Seating
 
 _EVERY_S = 1.0
 _AGAIN_AFTER_S = 30.0
@@ -45,15 +50,21 @@ class Shape:
     def slots(self) -> int:
         return self.most * self.slots_per_executor
 
-    def executors_for(self, plan: Plan) -> int:
-        """Enough for every processor of the plan to have a slot.
+    def within(self, executors: int) -> int:
+        """So many, or the limit that is nearest.
 
-        >>> from headgate.spark.plan_file import OperatorPlan
-        >>> Shape(2, 1, 8).executors_for(Plan(0, {"a": OperatorPlan(3), "b": OperatorPlan(2)}))
+        >>> [Shape(2, 1, 8).within(n) for n in (0, 3, 20)]
+        [1, 3, 8]
+        """
+        return min(max(executors, self.least), self.most)
+
+    def on(self, nodes: Iterable[Vm]) -> int:
+        """How many executors fit on nodes: one does not stretch over two.
+
+        >>> Shape(2).on([Vm("n1", 4), Vm("n2", 3)])
         3
         """
-        processors = sum(operator.processors for operator in plan.operators.values())
-        return min(max(math.ceil(processors / self.slots_per_executor), self.least), self.most)
+        return sum(vm.slots // self.slots_per_executor for vm in nodes)
 
 
 @dataclass(slots=True)
@@ -75,17 +86,27 @@ class Patience:
         return max(want, min(have, max(n for _, n in self.below)))
 
 
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """What a fleet reads and what it moves: the plan, executors, nodes where there are any, and places for tasks."""
+
+    plan: PlanFile
+    seating: Seating
+    executors: Executors
+    place: Callable[[Hosts], None]
+    nodes: NodeProvider | None = None
+
+
 class Fleet:
     """Brings executors and nodes to what the plan needs, from a thread; leaving the ``with`` block ends that."""
 
-    def __init__(
-        self, executors: Executors, plan: PlanFile, shape: Shape, log: Path, nodes: NodeProvider | None = None
-    ) -> None:
-        self._executors, self._plan, self._shape, self._log, self._nodes = executors, plan, shape, log, nodes
+    def __init__(self, ends: Ends, shape: Shape, log: Path) -> None:
+        self._ends, self._shape, self._log = ends, shape, log
         self._patience = Patience(shape.settle_s)
-        self._not_before_s = 0.0
+        self._asked: int | None = None
+        self._again_s = self._nodes_again_s = self._not_before_s = 0.0
+        self._seats: Hosts | None = None
         self._ended = threading.Event()
-        self.told: list[str] = []
         self._thread = threading.Thread(target=self._run, name="headgate-fleet", daemon=True)
 
     def __enter__(self) -> Fleet:
@@ -110,53 +131,80 @@ class Fleet:
 
     def step(self, now_s: float) -> None:
         """One look at the plan, and what follows from it."""
-        have = self._executors.count()
-        want = self._patience.settled(now_s, self._shape.executors_for(self._plan.read()), have)
-        if want > have:
+        ends, plan = self._ends, self._ends.plan.read()
+        have = ends.executors.count()
+        needed = self._shape.within(ends.seating.executors_for(plan, self._shape.slots_per_executor))
+        want = self._patience.settled(now_s, needed, have)
+        if want > have and (want != self._asked or now_s >= self._again_s):
             self._more_nodes(want)
-            self._resize(want, have)
-        elif want < have:
-            self._resize(want, have)
-            self._executors.wait_for(want, timeout_s=60.0)
-        if want <= have:
+            self._resize(plan, want, have, now_s)
+        elif want < have or self._asked is None:
+            self._resize(plan, want, have, now_s)
+            ends.executors.wait_for(want, timeout_s=60.0)
+            self._nodes_again_s = now_s
+        if want <= have and now_s >= self._nodes_again_s:
+            # asking for the nodes may be a call to a cloud: at once after a change, else now and then
+            self._nodes_again_s = now_s + _AGAIN_AFTER_S
             self._fewer_nodes(want)
+        self._seat(plan)
 
-    def _resize(self, want: int, have: int) -> None:
-        processors = sum(operator.processors for operator in self._plan.read().operators.values())
+    def _resize(self, plan: Plan, want: int, have: int, now_s: float) -> None:
+        self._asked, self._again_s = want, now_s + _AGAIN_AFTER_S
+        processors = sum(operator.processors for operator in plan.operators.values())
         why = f"{processors} processors need {want} executors of {self._shape.slots_per_executor} slots"
-        done = self._executors.resize(want, why)
+        done = self._ends.executors.resize(want, why)
         if done.refusal is not None:
             self._not_before_s = time.monotonic() + _AGAIN_AFTER_S
             self._say(f"executors stay at {have}: {done.refusal.why}")
-        else:
+        elif want != have:
             self._say(f"executors {have} -> {want}: {why}")
 
     def _more_nodes(self, want: int) -> None:
-        if self._nodes is None:
+        nodes = self._ends.nodes
+        if nodes is None:
             return
-        running = self._nodes.running()
-        missing = want * self._shape.slots_per_executor - sum(vm.slots for vm in running)
+        running = nodes.running()
+        missing = want - self._shape.on(running)
         if missing > 0:
-            each = max((vm.slots for vm in running), default=self._shape.slots_per_executor)
-            count = math.ceil(missing / each)
-            names = self._nodes.start(count)
-            self._say(f"nodes {len(running)} -> {len(running) + len(names)}: {missing} slots were missing")
+            each = max(self._shape.on([max(running, key=lambda vm: vm.slots)]) if running else 1, 1)
+            names = nodes.start(math.ceil(missing / each))
+            self._say(f"nodes {len(running)} -> {len(running) + len(names)}: no room for {missing} executors")
 
     def _fewer_nodes(self, want: int) -> None:
-        """Stop nodes that the executors left do not need; the last one stays."""
-        if self._nodes is None:
+        """Stop nodes that the executors left do not need, the emptiest first; one that has them all stays."""
+        nodes = self._ends.nodes
+        if nodes is None:
             return
-        running = list(self._nodes.running())
-        spare = sum(vm.slots for vm in running) - want * self._shape.slots_per_executor
+        running, used = nodes.running(), Counter(executor.host for executor in self._ends.executors.all())
+        spare, left = self._shape.on(running) - want, used.total()
         leaving: list[str] = []
-        for vm in reversed(running):
-            if vm.slots <= spare and len(leaving) + 1 < len(running):
+        for here, vm in sorted(((used[nodes.host(vm.name) or ""], vm) for vm in reversed(running)), key=lambda n: n[0]):
+            if self._shape.on([vm]) <= spare and len(leaving) + 1 < len(running) and left > here:
                 leaving.append(vm.name)
-                spare -= vm.slots
+                spare, left = spare - self._shape.on([vm]), left - here
         if leaving:
-            self._nodes.stop(leaving)
+            nodes.stop(leaving)
             self._say(f"nodes {len(running)} -> {len(running) - len(leaving)}: {want} executors do not need them")
 
+    def _seat(self, plan: Plan) -> None:
+        """Say where tasks should run, when that changed; while not all have a slot of their own, Spark chooses."""
+        here = [executor for executor in self._ends.executors.all() if not executor.draining]
+        found = self._ends.seating.hosts(plan, here)
+        seats = {} if isinstance(found, DoesNotFit) else found
+        if seats == self._seats:
+            return
+        self._seats = seats
+        self._ends.place(seats)
+        if isinstance(found, DoesNotFit):
+            self._say(f"places are Spark's choice: {found.why}")
+        else:
+            told = (f"{name} on {', '.join(map(_times, Counter(hosts).items()))}" for name, hosts in seats.items())
+            self._say(f"places by {self._ends.seating.placer.name}: {'; '.join(told)}")
+
     def _say(self, text: str) -> None:
-        self.told.append(text)
         append_line(self._log, json.dumps({"at_s": round(time.time(), 3), "what": text}))
+
+
+def _times(seat: tuple[str, int]) -> str:
+    host, count = seat
+    return host if count == 1 else f"{count} x {host}"

@@ -12,10 +12,11 @@ from headgate.errors import BadInput, EnvironmentLacks
 from headgate.spark.cluster import Cluster
 from headgate.spark.cluster_state import default_folder
 from headgate.spark.executors import Executors
-from headgate.spark.fleet import Fleet, Shape
+from headgate.spark.fleet import Ends, Fleet, Shape
 from headgate.spark.nodes import LocalNodes, NodeProvider
 from headgate.spark.plan_file import PlanFile
 from headgate.spark.runtime import Running
+from headgate.spark.seating import Seating
 
 OWN_CLUSTER = "cluster"
 """The master's name for the cluster that ``headgate cluster up`` started."""
@@ -40,9 +41,12 @@ class Ground:
         shape, nodes = self.shape, self.nodes
         if shape is None:
             return None
-        return lambda running: Fleet(
-            Executors(spark), PlanFile(running.layout.plan), shape, running.layout.fleet, nodes
-        )
+
+        def follow(running: Running) -> Fleet:
+            plan, seating = PlanFile(running.layout.plan), Seating(running.graph.topology())
+            return Fleet(Ends(plan, seating, Executors(spark), running.place, nodes), shape, running.layout.fleet)
+
+        return follow
 
 
 def ground_of(master: str, executors: str | None = None, executor_cores: int = 1) -> Ground:

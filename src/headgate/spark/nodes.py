@@ -32,6 +32,10 @@ class NodeProvider(Protocol):
         """The nodes that take work, with their slots."""
         ...
 
+    def host(self, name: str) -> str | None:
+        """What Spark calls the host of that node; ``None`` where that is not known."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class LocalNodes:
@@ -59,6 +63,11 @@ class LocalNodes:
         status = self.cluster.status()
         workers = status.workers if status else ()
         return tuple(Vm(worker.name, worker.cores) for worker in workers if worker.state == "alive")
+
+    def host(self, name: str) -> str | None:
+        """The address of a worker."""
+        status = self.cluster.status()
+        return next((worker.host for worker in status.workers if worker.name == name), None) if status else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +128,10 @@ class CommandNodes:
         lines = self._list.run(self.command_limit_s, master=self.master).splitlines()
         found = {vm.name: vm for vm in (_node(line.split(), self.slots) for line in lines if line.strip())}
         return tuple(found.values())
+
+    def host(self, name: str) -> str | None:
+        """The node's name; where Spark calls its host otherwise, the node looks empty."""
+        return name
 
     @property
     def _start(self) -> CommandTemplate:

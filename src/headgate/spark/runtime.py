@@ -144,6 +144,11 @@ class Running:
             operators[name] = replace(plan.of(name), processors=k, shares=())
         self._plan.write(replace(plan, version=plan.version + 1, operators=operators))
 
+    def place(self, hosts: Mapping[str, tuple[str, ...]]) -> None:
+        """Say on which hosts the tasks of each operator should run; Spark chooses for those that are not named."""
+        for name, one in self._prepared.items():
+            one.writer.hosts = hosts.get(name, ())
+
     def records(self, name: str) -> list[BatchRecord]:
         """The batches of one operator that are still in its log."""
         return [BatchRecord.from_json(line) for line in Tail(self.layout.batches(name)).lines()]

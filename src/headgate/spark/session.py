@@ -3,7 +3,7 @@
 Spark's default checkpoint manager starts `stat` and `chmod` processes for every offset and commit it logs (measured: 55
 ms each); the one that goes through the plain local file system renames as atomically and takes 8 ms. headgate's jar
 brings that file system without `chmod` processes. On machines other than this one neither is used: there the edges lie
-on a file system of their own.
+on a file system of their own, and of the jar only what reads edges and places tasks is needed.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ ON_THIS_MACHINE: Mapping[str, str] = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
 }
+# Executors elsewhere need the jar's classes too; Spark brings it to them.
+ELSEWHERE: Mapping[str, str] = {"spark.jars": JAR, "spark.driver.extraClassPath": JAR}
 
 
 def spark_session(
@@ -65,7 +67,7 @@ def spark_session(
     if near:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(master).appName(name)
-    for key, value in {**SETTINGS, **(ON_THIS_MACHINE if near else {}), **(settings or {})}.items():
+    for key, value in {**SETTINGS, **(ON_THIS_MACHINE if near else ELSEWHERE), **(settings or {})}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF" if master.startswith("local") else "ERROR")

@@ -1,0 +1,88 @@
+"""A pipeline under the live loop on a cluster: executors and workers follow its plan up and down.
+
+    python follow_story.py CLUSTER FOLDER
+
+Many rows come until the plan has brought all executors and workers there may be, then few until one of each is left. At
+the end it gives what happened and the checked answer as one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+
+from headgate.apps import chain
+from headgate.apps.feeding import Feeder
+from headgate.apps.running import warm_up
+from headgate.spark.batch_log import Tail
+from headgate.spark.cluster import Cluster
+from headgate.spark.controller import Control
+from headgate.spark.executors import Executors
+from headgate.spark.fleet import Shape
+from headgate.spark.ground import Ground
+from headgate.spark.nodes import LocalNodes
+from headgate.spark.runtime import start
+from headgate.spark.session import spark_session
+from headgate.spark.supervisor import Supervisor
+from headgate.spark.waiting import wait_until
+
+PATIENCE_S, DAY_S = 300.0, 86_400.0
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# One query of 7 ms of waiting a row: one processor does 143 rows a second.
+APP = replace(chain.APP, build=partial(chain.build, fuse=True))
+FEW_PER_S, MANY_PER_S = 30.0, 300.0
+SHAPE = Shape(slots_per_executor=1, least=1, most=3, settle_s=2.0)
+CONTROL = Control(slo=("mean=3s",), budget=SHAPE.slots, interval_s=1.0, cooldown_s=2.0, settle_down_s=4.0)
+SIZES = {
+    "spark.driver.memory": "512m",
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": "1",
+    "spark.cores.max": str(SHAPE.slots),
+    "spark.driver.extraJavaOptions": QUICK_START,
+    "spark.executor.extraJavaOptions": QUICK_START,
+}
+
+
+def main(cluster: Cluster, folder: Path) -> None:
+    status = cluster.status()
+    if status is None:
+        raise SystemExit("no cluster")
+    ground = Ground(status.url, SIZES, SHAPE, LocalNodes(cluster, 1, "512m", PATIENCE_S))
+    spark = spark_session(ground.master, ground.settings)
+    executors, fleet, rate = Executors(spark), ground.fleet(spark), [MANY_PER_S]
+    if ground.nodes is None or fleet is None:
+        raise SystemExit("nothing to follow the plan")
+    nodes = ground.nodes
+
+    def both_are(count: int) -> bool:
+        return executors.count() == count == len(nodes.running())
+
+    with start(APP.build(), spark, folder) as running:
+        warm_up(APP, running)
+        feeder = Feeder(APP, {"calls": running.feed("calls")}, lambda _: rate[0], DAY_S)
+        with Supervisor(running.layout, CONTROL), fleet(running):
+            feeder.start()
+            grown = wait_until(partial(both_are, SHAPE.most), PATIENCE_S, 0.25)
+            rate[0] = FEW_PER_S
+            shrunk = wait_until(partial(both_are, SHAPE.least), PATIENCE_S, 0.25)
+            feeder.stop()
+            running.drain(PATIENCE_S)
+        answer = chain.check(feeder.fed, {"done": running.read(running.graph.nodes[-1].writes[0])})
+        seen = {
+            "grown": grown,
+            "shrunk": shrunk,
+            "answer": asdict(answer),
+            "failed_tasks": executors.failed_tasks(),
+            "restarts": [text for text in running.restarts if "connect" not in text],
+            "decisions": [json.loads(line)["running"] for line in Tail(running.layout.decisions).lines()],
+            "fleet": [json.loads(line)["what"] for line in Tail(running.layout.fleet).lines()],
+        }
+    spark.stop()
+    sys.stdout.write(json.dumps(seen) + "\n")
+
+
+if __name__ == "__main__":
+    main(Cluster(Path(sys.argv[1]), PATIENCE_S), Path(sys.argv[2]) / "followed")
