@@ -79,14 +79,9 @@ def test_late_steps_raise_the_number_and_savings_lower_it() -> None:
 
 
 def test_no_run_of_late_steps_makes_the_price_climb_beyond_its_bound() -> None:
-    rule, running = OnTime(0.999), 20
-    bound = MOST_PRICE * running / (1 - rule.target)
-    chosen = [
-        rule.decide(OnTimeMemory(steps=1000, late=late, decisions=1, mean_machines=running), flat(20.0, 4.0), EXACT, 1)[
-            1
-        ]
-        for late in (10, 100, 1000)
-    ]
+    rule, bound = OnTime(0.999), MOST_PRICE * 20 / 0.001
+    memories = [OnTimeMemory(steps=1000, late=late, decisions=1, mean_machines=20) for late in (10, 100, 1000)]
+    chosen = [rule.decide(memory, flat(20.0, 4.0), EXACT, 1)[1] for memory in memories]
     at_the_bound = OnTime(0.999, price=bound).decide(OnTimeMemory(), flat(20.0, 4.0), EXACT, 1)[1]
     assert {choice.machines for choice in chosen} == {at_the_bound.machines}
     assert all(f"priced at {bound:.0f} machine steps" in choice.reason for choice in chosen)

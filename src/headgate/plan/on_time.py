@@ -53,7 +53,7 @@ AIM = 0.85
 PRICE_0 = 0.06
 SPEND, SPEND_OVER = 4.0, 5_000.0
 REPAY, REPAY_OVER = 8.0, 20_000.0
-# Measured over 14 synthetic weeks / 8 real ones, 2 runs, geometric means of cost and of late steps in budgets:
+# Geometric means of cost and of late steps in budgets over 14 synthetic weeks / 8 real ones (see docs/replay.md):
 #                   99.9% in cycles             99.9%, decisions every step
 #     1.2           1.588 0.94 / 2.542 1.30     1.376 0.73 / 1.518 0.95
 #     0.24          1.514 0.98 / 2.029 1.45     1.347 0.76 / 1.423 1.01
