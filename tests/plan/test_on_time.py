@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from headgate.domain import Forecast
 from headgate.errors import BadInput
 from headgate.forecast.calibrated import Calibrated
 from headgate.plan.capacity_law import CapacityLaw, capacity_law
-from headgate.plan.on_time import Capacity, OnTime, OnTimeMemory, Timing
+from headgate.plan.on_time import MOST_PRICE, Capacity, OnTime, OnTimeMemory, Timing
 
 Floats = NDArray[np.float64]
 SIZES = np.arange(1.0, 101.0)
@@ -75,6 +76,26 @@ def test_late_steps_raise_the_number_and_savings_lower_it() -> None:
         for late in (0, 85, 400)
     ]
     assert numbers[0].machines < numbers[1].machines < numbers[2].machines
+
+
+def test_no_run_of_late_steps_makes_the_price_climb_beyond_its_bound() -> None:
+    rule, bound = OnTime(0.999), MOST_PRICE * 20 / 0.001
+    memories = [OnTimeMemory(steps=1000, late=late, decisions=1, mean_machines=20) for late in (10, 100, 1000)]
+    chosen = [rule.decide(memory, flat(20.0, 4.0), EXACT, 1)[1] for memory in memories]
+    at_the_bound = OnTime(0.999, price=bound).decide(OnTimeMemory(), flat(20.0, 4.0), EXACT, 1)[1]
+    assert {choice.machines for choice in chosen} == {at_the_bound.machines}
+    assert all(f"priced at {bound:.0f} machine steps" in choice.reason for choice in chosen)
+
+
+def test_a_late_cycle_does_not_double_the_machines_of_the_week_after() -> None:
+    """Ten steps at once are all that 99.9% allows in a week; errors have a long tail: 38 machines become 55, not 75."""
+    heavy = Forecast(60.0, np.full(3, 20.0), np.ones(3), ndtri((np.arange(4000) + 0.5) / 4000) ** 3)
+    rule = OnTime(0.999)
+    calm, shocked = (
+        rule.decide(OnTimeMemory(steps=2000, late=late, decisions=200, mean_machines=20), heavy, EXACT, 1)[1].machines
+        for late in (0, 10)
+    )
+    assert calm < shocked <= 1.5 * calm
 
 
 def test_small_regret_is_borne_and_a_large_one_is_not() -> None:
