@@ -128,7 +128,7 @@ def on_a_cluster(spark: SparkSession, nodes: LocalNodes, folder: Path) -> dict[s
     executors = Executors(spark)
     executors.wait_for(2, PATIENCE_S)
     seen: dict[str, object] = {"shrunk": resized(executors, 1)}
-    with start(wordcount.build(), spark, folder / "pipeline") as running:
+    with start(wordcount.build(), spark, folder / "pipeline", fuse=False) as running:
         with fed(running):
             more_batches(running)
             (newcomer,) = nodes.start(1)
