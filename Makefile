@@ -14,7 +14,7 @@ demo: setup
 	@$(RUN)/headgate demo
 
 test: setup lint
-	@$(RUN)/pytest -q --cov --cov-report=term
+	@$(RUN)/pytest -q -n 2 --dist loadfile --cov --cov-report=term
 
 lint: setup
 	@$(RUN)/ruff check src tests benchmarks
