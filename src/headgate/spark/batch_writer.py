@@ -25,6 +25,7 @@ from headgate.spark.edges.folder import FolderEdge
 from headgate.spark.edges.manifest import DataFile, Manifest
 from headgate.spark.edges.planner import EdgePlanner
 from headgate.spark.files import read_if_there, write_whole
+from headgate.spark.group_loads import GroupLoads
 from headgate.spark.kept import exact_paths
 from headgate.spark.offsets import batch_range
 from headgate.spark.pipeline import OUTPUT, Write
@@ -64,6 +65,8 @@ class BatchWriter:
     sinks: tuple[tuple[str, Write], ...] = ()
     loops: frozenset[str] = frozenset()
     """The outputs that lead back."""
+    groups: GroupLoads | None = None
+    """The key groups of an operator with state."""
     passing: bool = False
     """Whether what it writes is deleted once its readers have taken it."""
     notes: dict[int, BatchNote] = field(default_factory=dict)
@@ -82,7 +85,8 @@ class BatchWriter:
         k = self._processors()
         began_s = time.time()
         told = Births.merged(manifest.born for manifest in taken if manifest.rows) if self.reads else None
-        rows_out, born = self._write(in_tasks(batch, k, self.hosts), number, told, (self._last_s + began_s) / 2)
+        tasks = in_tasks(batch, k, self.hosts, self.groups)
+        rows_out, born = self._write(tasks, number, told, (self._last_s + began_s) / 2)
         rows = sum(manifest.rows for manifest in taken) if self.reads else rows_out
         now_s, self._last_s = time.time(), began_s
         weighed = sum(manifest.published_s * manifest.rows for manifest in taken)

@@ -17,7 +17,7 @@ from pathlib import Path
 from headgate import loop
 from headgate.act.rules import Rules
 from headgate.config.goal_text import goal_from
-from headgate.domain import Decision, Limits, Observation
+from headgate.domain import Decision, Limits, Observation, Refusal
 from headgate.errors import BadInput
 from headgate.forecast.catalogue import forecaster
 from headgate.loop import LoopState, Settings
@@ -75,10 +75,25 @@ class Controller:
         """Observe, decide, write the plan if it changed, and log both."""
         seen = self._observer.observe(now_s)
         self.state, decision = loop.tick(self.state, seen, now_s)
+        decision = self._not_blindly(decision)
         if not self._control.dry_run:
             self._enact(decision)
         self._log(seen, decision)
         return seen, decision
+
+    def _not_blindly(self, decision: Decision) -> Decision:
+        """Nothing is taken from an operator of which no batch has told anything yet."""
+        known = self._observer.learned
+        blind = {r.operator: r for r in decision.rescales if r.want < r.have and r.operator not in known}
+        if not blind:
+            return decision
+        why = tuple(Refusal("metrics", f"no batch of {name} yet: it stays at {r.have}") for name, r in blind.items())
+        return replace(
+            decision,
+            running={**decision.running, **{name: rescale.have for name, rescale in blind.items()}},
+            rescales=tuple(rescale for rescale in decision.rescales if rescale.operator not in blind),
+            refusals=(*decision.refusals, *why),
+        )
 
     def _enact(self, decision: Decision) -> None:
         plan = self._plan.read()

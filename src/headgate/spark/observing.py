@@ -31,6 +31,8 @@ class Observer:
     heads: dict[str, Head] = field(default_factory=dict)
     tails: dict[str, Tail] = field(default_factory=dict)
     speeds: dict[str, InstanceSpeeds] = field(default_factory=dict)
+    learned: dict[str, bool] = field(default_factory=dict)
+    """By operator that told of any batch: whether one of them was warm."""
     at_s: float | None = None
 
     @classmethod
@@ -74,7 +76,6 @@ class Observer:
         rows = sum(record.rows for record in records)
         offered_s = sum(record.duration_s * record.processors for record in records)
         waited = [(r.published_s - r.entered_s) * r.rows for r in records if r.entered_s is not None]
-        warm = tuple(Batch(float(r.rows), r.processors, r.duration_s, r.work_s) for r in records if not r.cold)
         arrived = rows if node.source else sum(fresh[stream] for stream in node.reads)
         return OperatorObservation(
             arrivals_per_s=arrived / took_s if took_s else None,
@@ -82,8 +83,17 @@ class Observer:
             utilisation=min(busy_s / took_s, 1.0) if took_s else None,
             queue_rows=float(self.queue(node)),
             sojourn_s=sum(waited) / rows if waited and rows else None,
-            batches=warm,
+            batches=self._telling(node.name, records),
         )
+
+    def _telling(self, name: str, records: list[BatchRecord]) -> tuple[Batch, ...]:
+        """The batches to learn from: warm ones; until there is one, all but the very first, which compiles."""
+        found = []
+        for record in records:
+            if record.batch > 0 and not (record.cold and self.learned.get(name)):
+                found.append(Batch(float(record.rows), record.processors, record.duration_s, record.work_s))
+                self.learned[name] = not record.cold
+        return tuple(found)
 
     def _speeds(self, name: str, records: list[BatchRecord], running: int) -> tuple[float, ...]:
         seen = self.speeds.setdefault(name, InstanceSpeeds())

@@ -1,8 +1,7 @@
-"""A batch in k tasks, each with the host it should run on.
+"""A batch in k tasks: which key groups each takes, and the host it should run on.
 
-The tasks of a coalesced batch may have preferred locations: ``headgate.Places`` in our jar is the rule by which Spark
-forms the k tasks, and names a host for each. It is a preference: where a host has no free slot for
-``spark.locality.wait``, or is gone, Spark runs the task elsewhere.
+The rule by which Spark forms the k tasks of a coalesced batch may be given; ``headgate.Places`` in our jar is ours. A
+host is a preference: where it has no free slot for ``spark.locality.wait``, or is gone, Spark runs the task elsewhere.
 """
 
 from __future__ import annotations
@@ -13,10 +12,18 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from headgate.spark.group_loads import GroupLoads
 
-def in_tasks(batch: DataFrame, k: int, hosts: Sequence[str] = ()) -> DataFrame:
-    """The batch in ``k`` tasks on ``hosts``, taken in turn; where none is named, Spark chooses."""
-    if not hosts:
+
+def in_tasks(batch: DataFrame, k: int, hosts: Sequence[str] = (), groups: GroupLoads | None = None) -> DataFrame:
+    """The batch in ``k`` tasks on ``hosts``, taken in turn; Spark chooses what is not said.
+
+    ``groups`` are those of a stateful operator: they go to tasks by their load.
+    """
+    if not hosts and groups is None:
         return batch.coalesce(k)
     jvm: Any = batch.sparkSession.sparkContext._jvm
-    return DataFrame(jvm.headgate.Places.on(batch._jdf, list(islice(cycle(hosts), k))), batch.sparkSession)
+    owners = list(groups.owners(k)) if groups is not None else []
+    times = groups.times(batch.sparkSession) if groups is not None else None
+    wanted = list(islice(cycle(hosts), k)) if hosts else []
+    return DataFrame(jvm.headgate.Places.on(batch._jdf, k, wanted, owners, times), batch.sparkSession)

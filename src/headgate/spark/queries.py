@@ -18,6 +18,7 @@ from headgate.spark.batch_writer import BatchWriter
 from headgate.spark.edges.backlog import Backlog
 from headgate.spark.edges.planner import EdgePlanner
 from headgate.spark.fusion import Group
+from headgate.spark.group_loads import GroupLoads
 from headgate.spark.layout import Layout
 from headgate.spark.pipeline import OUTPUT, Pipeline, Step
 from headgate.spark.plan_file import PlanFile
@@ -195,6 +196,7 @@ def _writer(pipeline: Pipeline, group: Group, layout: Layout, planners: tuple[Ed
         reads={name: layout.edge(name) for name in reads},
         writes={output: layout.edge(stream) for output, stream in outputs.items()},
         planners=planners,
+        groups=GroupLoads(group.key_groups) if group.stateful else None,
         sinks=sinks,
         passing=not any(sink.stream in names for sink in pipeline.sinks.values()),
         loops=frozenset(output for output, stream in outputs.items() if stream in pipeline.closed.values()),

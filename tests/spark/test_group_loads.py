@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from headgate.spark.group_loads import GroupLoads
+from headgate.spark.pipeline import Pipeline
+from headgate.spark.runtime import start
+from headgate.spark.session import spark_session
+
+GROUPS = 8
+NEIGHBOURS = (0, 0, 0, 0, 1, 1, 1, 1)
+
+
+def loaded(loads_s: list[float]) -> GroupLoads:
+    groups = GroupLoads(len(loads_s))
+    for _ in range(6):
+        groups.take(loads_s)
+    return groups
+
+
+@given(st.lists(st.floats(0, 10), min_size=1, max_size=12), st.integers(1, 14))
+def test_every_task_has_a_group_and_every_group_one_task(loads_s: list[float], k: int) -> None:
+    owners = loaded(loads_s).owners(k)
+    assert len(owners) == len(loads_s)
+    assert set(owners) == set(range(min(k, len(loads_s))))
+
+
+def test_groups_that_are_alike_stay_with_their_neighbours() -> None:
+    assert loaded([1.0, 1.1, 0.9, 1.0, 1.0, 1.0, 1.1, 0.9]).owners(2) == NEIGHBOURS
+    assert GroupLoads(GROUPS).owners(2) == NEIGHBOURS
+
+
+def test_owners_stay_as_they_are_while_they_are_good_enough() -> None:
+    groups = loaded([4.0, 4.0, 4.0, 4.0, 1.0, 1.0, 1.0, 1.0])
+    spread = groups.owners(2)
+    assert spread != NEIGHBOURS
+    for _ in range(20):
+        groups.take([4.2, 3.8, 4.0, 4.0, 1.0, 1.1, 0.9, 1.0])
+    assert groups.owners(2) == spread
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    session = spark_session("local[2]", {"spark.driver.memory": "1g"})
+    yield session
+    session.stop()
+
+
+def count(rows: DataFrame) -> DataFrame:
+    return rows.groupBy("key").count()
+
+
+def test_heavy_neighbours_are_spread_over_tasks_and_the_counts_stay_exact(spark: SparkSession, tmp_path: Path) -> None:
+    """All rows fall into the first half of the groups, which Spark's own rule gives to one task."""
+    first_half = F.pmod(F.hash("id"), F.lit(GROUPS)) < GROUPS // 2
+    keys = [row["id"] for row in spark.range(60_000).where(first_half).collect()]
+    pipeline = Pipeline("skewed")
+    counts = pipeline.operator("count", count, pipeline.source("rows", "key long"), stateful=True, key_groups=GROUPS)
+    pipeline.sink("counts", counts)
+    rounds = 0
+    with start(pipeline, spark, tmp_path / "run", {"count": 2}) as running:
+        groups, feed = running._prepared["count"].writer.groups, running.feed("rows")
+        assert groups is not None
+        while rounds < 30 and groups.owners(2) == NEIGHBOURS:
+            feed.append(pa.table({"key": pa.array(keys, pa.int64())}))
+            running.drain()
+            rounds += 1
+        spread = groups.owners(2)
+        feed.append(pa.table({"key": pa.array(keys, pa.int64())}))
+        running.drain()
+        largest, times = F.max("count").alias("n"), F.count("*").alias("times")
+        found = running.read("count").groupBy("key").agg(largest, times).collect()
+    assert spread != NEIGHBOURS
+    assert set(spread[: GROUPS // 2]) == {0, 1}
+    assert {(row["key"], row["n"], row["times"]) for row in found} == {(key, rounds + 1, rounds + 1) for key in keys}
