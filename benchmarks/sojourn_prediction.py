@@ -2,10 +2,11 @@
 
 Usage: sojourn_prediction.py [SECONDS_A_SETTING]
 
-Every operator waits a fixed time a row, so k processors do k times the work of one although the machine is small. Each
-setting (rate, k of every operator) runs for a while; then o, c and mu of each operator are fitted from all batches, and
-the micro-batch law predicts each setting's mean sojourn: b* = (o + c k)/(1 - rho), sojourn = 1.5 b* - t_commit a hop,
-and half of the feeder's interval before the first. What bounds the error: batches that vary among themselves.
+Every operator waits a fixed time a row, so k processors do k times the work of one although the machine is small. A
+warm-up lets Spark compile. Each setting (rate, k of every operator) runs for a while; then o, c and mu of each
+operator are fitted from all batches, and the micro-batch law predicts each setting's mean sojourn: b* = (o + c k)/(1
+- rho), sojourn = 1.5 b* - t_commit a hop, and half of the feeder's interval before the first. What bounds the error:
+batches that vary among themselves.
 """
 
 from __future__ import annotations
@@ -26,19 +27,21 @@ from headgate.spark.batch_log import BatchRecord
 from headgate.spark.runtime import Running, start
 from headgate.spark.session import spark_session
 
+WAITS_MS = {"parse": 6.0, "enrich": 12.0, "store": 3.0}
 SETTINGS = (
-    # rows a second, k of parse (2 ms a row), enrich (4 ms), store (1 ms)
+    # rows a second, k of parse, enrich, store: from hardly busy to 86% busy, k from 1 to 6
+    (30, (2, 3, 2)),
+    (100, (3, 4, 2)),
+    (150, (3, 6, 1)),
+    (180, (3, 4, 1)),
+    (300, (3, 6, 2)),
     (60, (1, 1, 1)),
-    (120, (1, 1, 1)),
-    (180, (1, 1, 1)),
-    (180, (1, 2, 1)),
-    (300, (1, 2, 1)),
-    (300, (2, 3, 1)),
-    (500, (2, 4, 1)),
-    (500, (3, 6, 2)),
-    (700, (3, 5, 2)),
-    (700, (4, 8, 3)),
+    (220, (2, 4, 1)),
+    (260, (2, 4, 2)),
+    (70, (1, 1, 1)),
+    (140, (1, 2, 1)),
 )
+WARM_UP = (150, (3, 6, 2), 75.0)
 FEED_S = 0.2
 
 
@@ -53,19 +56,15 @@ class Seen:
 def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 25.0
     spark = spark_session("local[16]", {"spark.driver.memory": "1g"})
-    names = tuple(chain.WAITS_MS)
-    with tempfile.TemporaryDirectory() as folder, start(chain.build(), spark, Path(folder) / "chain") as running:
-        warm_up(running)
+    names = tuple(WAITS_MS)
+    pipeline = chain.build(waits_ms=WAITS_MS)
+    with tempfile.TemporaryDirectory() as folder, start(pipeline, spark, Path(folder) / "chain") as running:
+        rate, k, warm_s = WARM_UP
+        print("warm-up:", end=" ")
+        measure(running, names, rate, k, warm_s)
         seen = [measure(running, names, rate, k, seconds) for rate, k in SETTINGS]
     spark.stop()
     report(names, seen)
-
-
-def warm_up(running: Running) -> None:
-    feed = running.feed("calls")
-    for _ in range(12):
-        feed.append(chain.rows("calls", feed.rows, 40))
-        running.drain()
 
 
 def measure(running: Running, names: tuple[str, ...], rate: float, k: tuple[int, ...], seconds: float) -> Seen:
@@ -103,17 +102,23 @@ def report(names: tuple[str, ...], seen: list[Seen]) -> None:
 
 
 def fitted(name: str, records: list[BatchRecord]) -> tuple[float, float, float, float]:
-    """o, c, 1/mu by least squares over all batches, and the commit that comes after the rows are published."""
-    x = np.array([(1.0, r.processors, r.rows / r.processors) for r in records])
-    y = np.array([r.duration_s for r in records])
-    theta, *_ = np.linalg.lstsq(x, y, rcond=None)
-    r2 = 1 - float(((y - x @ theta) ** 2).sum() / ((y - y.mean()) ** 2).sum())
+    """As the loop learns them: 1/mu from how long the tasks ran, o and c from what a batch lasts beside that.
+
+    And the commit that comes after the rows are published.
+    """
+    timed = [r for r in records if r.work_s is not None]
+    work = np.array([r.work_s for r in timed], dtype=np.float64)
+    (_, s), *_ = np.linalg.lstsq(np.array([(r.processors, r.rows) for r in timed], dtype=np.float64), work, rcond=None)
+    k, rows, y = (np.array([float(getattr(r, w)) for r in records]) for w in ("processors", "rows", "duration_s"))
+    rest = y - s * rows / k
+    (o, c), *_ = np.linalg.lstsq(np.column_stack([np.ones_like(k), k]), rest, rcond=None)
+    r2 = 1 - float(((rest - o - c * k) ** 2).sum() / ((y - y.mean()) ** 2).sum())
     commit = statistics.median(r.started_s + r.duration_s - r.published_s for r in records)
     print(
-        f"{name}: b = {theta[0]:.3f} s + {theta[1]:.3f} s k + {theta[2] * 1e3:.2f} ms n/k, R2 {r2:.3f} over "
+        f"{name}: b = {o:.3f} s + {c:.3f} s k + {s * 1e3:.2f} ms n/k, R2 {r2:.3f} over "
         f"{len(records)} batches; commit {commit:.3f} s"
     )
-    return float(theta[0]), float(theta[1]), float(theta[2]), commit
+    return float(o), float(c), float(s), commit
 
 
 def hop(law: tuple[float, float, float, float], rate: float, k: int) -> float:
