@@ -57,7 +57,7 @@ class GroupLoads:
         >>> for _ in range(4):
         ...     groups.take([3.0, 3.0, 0.5, 0.5])
         >>> groups.owners(2)
-        (0, 1, 0, 1)
+        (1, 0, 1, 0)
         """
         k = min(k, self.number)
         if len(set(self._owners)) != k:
