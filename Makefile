@@ -41,7 +41,7 @@ bench: setup
 
 # Resolve the newest set that pyproject.toml allows, for every platform; needs uv, which the developer set holds.
 lock: setup
-	@$(RUN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	@$(RUN)/uv pip compile pyproject.toml --extra dev --extra apps --universal --python-version 3.11 --generate-hashes \
 		--no-header --no-annotate --no-emit-index-url --upgrade -o requirements.lock
 
 clean:

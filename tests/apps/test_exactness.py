@@ -11,14 +11,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from tests.apps.moving import assert_exact_while_k_moves, feed, judged, move
 
 from headgate.apps import chain, fpd, top_n, wordcount
-from headgate.apps.app import Answer, App
+from headgate.apps.app import App
 from headgate.spark.pipeline import Pipeline
-from headgate.spark.runtime import Running, start
-
-ROUNDS = ((1, 4), (3, 2), (2, 1))
-"""k before the first and the second table of each round."""
+from headgate.spark.runtime import start
 
 CASES: Mapping[str, tuple[App, Callable[[], Pipeline], int]] = {
     "wordcount": (wordcount.APP, wordcount.build, 600),
@@ -28,40 +26,11 @@ CASES: Mapping[str, tuple[App, Callable[[], Pipeline], int]] = {
 }
 
 
-def move(running: Running, k: int) -> None:
-    """Every operator to k, or to as many as it has key groups."""
-    nodes = running.graph.nodes
-    running.set_processors({node.name: min(k, node.key_groups) if node.stateful else k for node in nodes})
-
-
-def feed(app: App, running: Running, count: int) -> None:
-    for source in running.graph.sources:
-        assert app.rows is not None
-        one = running.feed(source)
-        one.append(app.rows(source, one.rows, count))
-
-
-def judged(app: App, pipeline: Pipeline, running: Running) -> Answer:
-    assert app.check is not None
-    fed = {source: running.feed(source).rows for source in running.graph.sources}
-    return app.check(fed, {sink.name: running.read(sink.stream) for sink in pipeline.sinks.values()})
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_the_answer_is_exact_while_k_moves_up_and_down(name: str, spark: SparkSession, tmp_path: Path) -> None:
     app, build, count = CASES[name]
-    pipeline = build()
-    with start(pipeline, spark, tmp_path) as running:
-        for ks in ROUNDS:
-            for k in ks:
-                move(running, k)
-                feed(app, running, count)
-            running.drain()
-        answer = judged(app, pipeline, running)
-        used = {node.name: {record.processors for record in running.records(node.name)} for node in running.graph.nodes}
-    assert answer.exact, answer.note
-    assert all(len(used[node.name]) > 1 for node in running.graph.nodes if not node.stateful or node.key_groups > 1)
+    assert_exact_while_k_moves(app, build(), count, spark, tmp_path)
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -34,7 +35,7 @@ class App:
     """``rows(source, first, count)`` makes the rows numbered ``first`` on; ``check(rows fed, sinks)`` judges them.
 
     Without ``rows`` the sources are fed by others, or are streams of Spark's own; without ``check`` nobody knows the
-    right answer.
+    right answer. ``given(path)`` is the same application with the records of a real file, over and over.
     """
 
     name: str
@@ -46,6 +47,7 @@ class App:
     calm_per_s: float = 100.0
     slo: str = "mean=5s"
     processors: Mapping[str, int] | None = None
+    given: Callable[[Path], App] | None = None
 
 
 def compare(expected: Mapping[object, int], found: Mapping[object, int], rows_out: int) -> Answer:

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from headgate.apps import chain, fpd, top_n, wordcount
+from headgate.apps import (
+    chain,
+    fpd,
+    top_n,
+    wordcount,
+)
 from headgate.apps.app import App
 from headgate.errors import BadInput
 
-APPS: dict[str, App] = {app.name: app for app in (wordcount.APP, chain.APP, top_n.APP, fpd.APP)}
+APPS: dict[str, App] = {
+    app.name: app
+    for app in (
+        wordcount.APP,
+        chain.APP,
+        top_n.APP,
+        fpd.APP,
+    )
+}
 
 
 def app_named(name: str) -> App:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from headgate.apps.app import Answer, App, compare
+from headgate.apps.given import Records, cycled, lines_in
 from headgate.spark.pipeline import Pipeline
 
 _WORDS_A_LINE = 4
@@ -44,27 +46,37 @@ def words_of(first: int, count: int) -> np.ndarray[tuple[int, int], np.dtype[np.
     return (mixed * mixed // 1_000_003 * _VOCABULARY // 1_000_003).reshape(count, _WORDS_A_LINE)
 
 
-def rows(source: str, first: int, count: int) -> pa.Table:
-    return pa.table({"text": [" ".join(f"w{n}" for n in line) for line in words_of(first, count).tolist()]})
+def generated(first: int, count: int) -> list[str]:
+    return [" ".join(f"w{n}" for n in line) for line in words_of(first, count).tolist()]
 
 
-def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame]) -> Answer:
+def rows(source: str, first: int, count: int, lines: Records[str] = generated) -> pa.Table:
+    return pa.table({"text": lines(first, count)})
+
+
+def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], lines: Records[str] = generated) -> Answer:
     """Counts only grow, so the largest count of a word is its last; every update must appear once."""
     found = sinks["counts"].groupBy("word").agg(F.max("count").alias("n"), F.count("*").alias("updates")).collect()
     total = fed["lines"]
     expected: Counter[object] = Counter()
     for start in range(0, total, 100_000):
-        expected.update(f"w{n}" for n in words_of(start, min(100_000, total - start)).ravel().tolist())
+        for line in lines(start, min(100_000, total - start)):
+            expected.update(line.split(" "))
     return compare(expected, {row["word"]: int(row["n"]) for row in found}, sum(int(row["updates"]) for row in found))
 
 
-APP = App(
-    name="wordcount",
-    about="lines split into words, words counted (stateful)",
-    paper="Es-Stream, Mc-Stream",
-    build=build,
-    rows=rows,
-    check=check,
-    calm_per_s=500.0,
-    slo="mean=3s",
-)
+def app_of(lines: Records[str]) -> App:
+    return App(
+        name="wordcount",
+        about="lines split into words, words counted (stateful)",
+        paper="Es-Stream, Mc-Stream",
+        build=build,
+        rows=partial(rows, lines=lines),
+        check=partial(check, lines=lines),
+        calm_per_s=500.0,
+        slo="mean=3s",
+        given=lambda path: app_of(cycled(lines_in(path))),
+    )
+
+
+APP = app_of(generated)

@@ -36,6 +36,9 @@ def run(
         ),
     ] = "local[16]",
     load: Annotated[Path | None, typer.Option(metavar="FILE", help="A trace (CSV) to follow; else it triples.")] = None,
+    given: Annotated[
+        Path | None, typer.Option("--input", metavar="FILE", help="Real records to feed, over and over.")
+    ] = None,
     calm_per_s: Annotated[float | None, typer.Option("--rate", help="Rows a second while calm.")] = None,
     budget: Annotated[int | None, typer.Option(help="Processors there are; else the slots of the master.")] = None,
     folder: Annotated[Path | None, typer.Option(help="Where the pipeline lives; there already: it resumes.")] = None,
@@ -56,7 +59,7 @@ def run(
     from headgate.spark.session import spark_session
 
     policy_entry(policy)
-    chosen, length_s = _app(app), duration_s(length)
+    chosen, length_s = _fed_from(_app(app), given), duration_s(length)
     promise = tuple(slo) if slo else (chosen.slo,)
     goal_from(promise)
     calm = calm_per_s if calm_per_s is not None else chosen.calm_per_s
@@ -89,6 +92,14 @@ def _app(name: str) -> App:
     from headgate.apps.user_file import app_from
 
     return app_from(Path(name)) if name.endswith(".py") or "/" in name else app_named(name)
+
+
+def _fed_from(app: App, given: Path | None) -> App:
+    if given is None:
+        return app
+    if app.given is None:
+        raise BadInput(f"application {app.name!r} reads no file: leave --input out")
+    return app.given(given)
 
 
 def _settings(conf: list[str]) -> dict[str, str]:
