@@ -79,6 +79,8 @@ class LoopState:
     bucket: Bucket | None = None
     ledger: Ledger = field(default_factory=Ledger)
     placement: Placement | None = None
+    situation: Situation | None = None
+    """What was last planned for; ``None`` before anything could be."""
 
 
 def start(settings: Settings) -> LoopState:
@@ -166,7 +168,7 @@ def _act(state: LoopState, memory: Any, situation: Situation, proposal: Proposal
         shares=proposal.shares,
         pace_s=proposal.pace_s,
     )
-    return replace(state, plan_memory=memory, ledger=ledger, placement=placement), decision
+    return replace(state, plan_memory=memory, ledger=ledger, placement=placement, situation=situation), decision
 
 
 def _request(situation: Situation, want: Mapping[str, int]) -> Request:

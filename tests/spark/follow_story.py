@@ -78,6 +78,9 @@ def main(cluster: Cluster, folder: Path) -> None:
             "failed_tasks": executors.failed_tasks(),
             "restarts": [text for text in running.restarts if "connect" not in text],
             "decisions": [json.loads(line)["running"] for line in Tail(running.layout.decisions).lines()],
+            "nodes_seen": max(
+                (len(json.loads(line)["nodes"]) for line in Tail(running.layout.ticks).lines()), default=0
+            ),
             "fleet": [json.loads(line)["what"] for line in Tail(running.layout.fleet).lines()],
         }
     spark.stop()

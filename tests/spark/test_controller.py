@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,47 @@ def test_every_move_is_logged_with_its_reasons(pipeline: Pipeline) -> None:
     moves = [json.loads(line) for line in pipeline.layout.decisions.read_text().splitlines()]
     assert moves
     assert all(move["rescales"] and move["reasons"] for move in moves)
+
+
+def test_moves_are_numbered_on_across_a_restart_of_the_controller(pipeline: Pipeline) -> None:
+    drive(pipeline, CONTROL, [50] * 5 + [350] * 20)
+    drive(pipeline, CONTROL, [50] * 60, at_s=2000.0)
+    numbers = [json.loads(line)["number"] for line in pipeline.layout.decisions.read_text().splitlines()]
+    assert len(numbers) > 1
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_the_folder_says_who_decides_and_what_was_promised(pipeline: Pipeline) -> None:
+    Controller(pipeline.layout, CONTROL)
+    told = json.loads(pipeline.layout.control.read_text())
+    assert (told["policy"], told["bounds"], told["budget"]) == ("headgate", {"mean": 2.0}, 16)
+
+
+def test_what_would_run_under_more_load_is_told_before_it_comes(pipeline: Pipeline) -> None:
+    drive(pipeline, CONTROL, [100] * 20)
+    points = json.loads(pipeline.layout.what_if.read_text())["points"]
+    totals = [point["total"] for point in points]
+    assert totals == sorted(totals)
+    assert totals[-1] > totals[0]
+    assert points[0]["rate_per_s"] < 100 < points[-1]["rate_per_s"]
+    assert all(point["why"] for point in points)
+
+
+def test_a_policy_that_only_reacts_says_so_instead_of_a_table(pipeline: Pipeline) -> None:
+    drive(pipeline, replace(CONTROL, policy="dhalion"), [100] * 20)
+    told = json.loads(pipeline.layout.what_if.read_text())
+    assert told["points"] == []
+    assert "only reacts" in told["note"]
+
+
+def test_every_look_tells_forecast_prediction_and_variability(pipeline: Pipeline) -> None:
+    drive(pipeline, CONTROL, [100] * 20)
+    tick = json.loads(pipeline.layout.ticks.read_text().splitlines()[-1])
+    low, mean, high = (tick["forecast"][f"{what}_per_s"][0] for what in ("low", "mean", "high"))
+    assert low <= mean <= high
+    assert tick["predicted_mean_s"] > 0
+    assert tick["operators"]["work"]["arrival_scv"] == 0.0
+    assert tick["operators"]["work"]["service_scv"] == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_dry_run_advises_and_moves_nothing(pipeline: Pipeline) -> None:

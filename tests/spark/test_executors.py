@@ -139,3 +139,7 @@ def test_nothing_is_lost_or_doubled_while_the_fleet_follows_the_plan(followed: S
     answer = followed["answer"]
     assert (answer["lost"], answer["duplicated"], answer["exact"]) == (0, 0, True), answer["note"]
     assert (followed["failed_tasks"], followed["restarts"]) == (0, [])
+
+
+def test_the_loop_sees_the_load_of_every_node_that_came(followed: Seen) -> None:
+    assert followed["nodes_seen"] == 3

@@ -5,6 +5,7 @@ Then what a running pipeline refuses, how it fails, and how it goes on.
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -140,6 +141,7 @@ class Story:
     second_start: str = ""
     restarts: list[str] = field(default_factory=list)
     left_on: dict[str, int] = field(default_factory=dict)
+    nodes: dict[str, Any] = field(default_factory=dict)
 
 
 @pytest.fixture(scope="module")
@@ -162,6 +164,7 @@ def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stor
         streams = ("left", "right", "both")
         wait_until(lambda: all(len(Layout(told.folder).edge(s).numbers()) == 1 for s in streams), 20.0, 0.2)
         told.left_on = {s: len(list((told.folder / "edges" / s / "data").iterdir())) for s in streams}
+        told.nodes = json.loads(Layout(told.folder).nodes.read_text())
     told.restarts += running.restarts
     return told
 
@@ -219,6 +222,13 @@ def test_a_sink_that_writes_is_called_with_every_row_and_a_number_that_is_never_
 def test_what_every_reader_has_taken_is_deleted_and_what_is_kept_stays(story: Story) -> None:
     assert all(left <= 1 for left in story.left_on.values()), story.left_on
     assert len(Layout(story.folder).edge("totals").numbers()) > 1
+
+
+def test_the_one_node_tells_what_it_takes_of_the_machine(story: Story) -> None:
+    (node,) = story.nodes["nodes"]
+    assert 0 < node["cpu"] <= 1.5  # a little above 1 where the clocks of two readings differ
+    assert 0 < node["memory"] < 1
+    assert 0 <= node["io"] <= 1
 
 
 def test_a_second_start_in_a_folder_in_use_is_refused(story: Story) -> None:

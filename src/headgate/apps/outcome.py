@@ -39,6 +39,7 @@ class Outcome:
     kept_share: float | None
     slot_seconds: float
     static_peak: int | None
+    began_s: float
     seconds: float
     mean_s: float | None
     p95_s: float | None
@@ -78,6 +79,7 @@ def outcome_of(
         kept_share=kept_share(last, goal),
         slot_seconds=slot_seconds(ticks, took_s),
         static_peak=static_peak(running.graph, control, records, peak_per_s, ticks),
+        began_s=began_s,
         seconds=took_s,
         mean_s=sum(age * w for age, w in ages) / weight if weight else None,
         p95_s=quantile_s(ages, 0.95),
@@ -86,6 +88,33 @@ def outcome_of(
         why_grouped=running.why_grouped,
         restarts=tuple(running.restarts),
     )
+
+
+def as_document(outcome: Outcome) -> dict[str, object]:
+    """The JSON of the command-line contract."""
+    answer, static = outcome.answer, outcome.static_peak
+    return {
+        "app": outcome.app,
+        "policy": outcome.policy,
+        "goal": outcome.goal.latency_bounds,
+        "rows_in": outcome.rows_in,
+        "rows_out": answer.rows_out if answer else None,
+        "lost": answer.lost if answer else None,
+        "duplicated": answer.duplicated if answer else None,
+        "answer_exact": answer.exact if answer else None,
+        "answer_note": answer.note if answer else "",
+        "slo_kept": outcome.kept_share,
+        "slot_seconds": outcome.slot_seconds,
+        "slot_seconds_static_peak": static * outcome.seconds if static is not None else None,
+        "rescales": outcome.rescales,
+        "mean_s": outcome.mean_s,
+        "p95_s": outcome.p95_s,
+        "began_s": outcome.began_s,
+        "seconds": outcome.seconds,
+        "decisions": list(outcome.decisions),
+        "queries": list(outcome.why_grouped),
+        "restarts": list(outcome.restarts),
+    }
 
 
 def _all_records(running: Running, since_s: float) -> dict[str, list[BatchRecord]]:

@@ -14,10 +14,11 @@ from pyspark.sql import SparkSession
 from headgate.apps.app import App
 from headgate.apps.feeding import Feeder
 from headgate.apps.load import Load
-from headgate.apps.outcome import Outcome, outcome_of
+from headgate.apps.outcome import Outcome, as_document, outcome_of
 from headgate.apps.sizing import learned_so_far, processors_for
 from headgate.spark.batch_log import Tail
 from headgate.spark.controller import Control
+from headgate.spark.files import write_whole
 from headgate.spark.runtime import Running, start
 from headgate.spark.supervisor import Supervisor
 
@@ -62,7 +63,9 @@ def run_app(
         sinks = {sink.name: running.read(sink.stream) for sink in pipeline.sinks.values()}
         answer = app.check(fed, sinks) if app.check else None
         peak_per_s = feeder.peak_per_s if feeder else max((t["arrivals_per_s"] or 0.0 for t in ticks), default=0.0)
-        return outcome_of(app, running, control, fed, answer, began_s, peak_per_s, ticks)
+        outcome = outcome_of(app, running, control, fed, answer, began_s, peak_per_s, ticks)
+        write_whole(running.layout.outcome, json.dumps(as_document(outcome)))
+        return outcome
 
 
 def warm_up(app: App, running: Running) -> None:

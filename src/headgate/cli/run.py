@@ -53,6 +53,7 @@ def run(
 ) -> int:
     """Run an application on Spark and let its parallelism follow the load."""
     from headgate.apps.load import from_file, triples
+    from headgate.apps.outcome import as_document
     from headgate.apps.running import run_app
     from headgate.spark.controller import Control
     from headgate.spark.ground import ground_of
@@ -124,32 +125,6 @@ class _Shown:
         self._out.print(
             f"{share:5.0%}  {rate(tick['arrivals_per_s'] or 0.0):>14}  latency {seconds(sojourn):>8}  {split}"
         )
-
-
-def as_document(outcome: Outcome) -> dict[str, object]:
-    """The JSON of the command-line contract."""
-    answer, static = outcome.answer, outcome.static_peak
-    return {
-        "app": outcome.app,
-        "policy": outcome.policy,
-        "goal": outcome.goal.latency_bounds,
-        "rows_in": outcome.rows_in,
-        "rows_out": answer.rows_out if answer else None,
-        "lost": answer.lost if answer else None,
-        "duplicated": answer.duplicated if answer else None,
-        "answer_exact": answer.exact if answer else None,
-        "answer_note": answer.note if answer else "",
-        "slo_kept": outcome.kept_share,
-        "slot_seconds": outcome.slot_seconds,
-        "slot_seconds_static_peak": static * outcome.seconds if static is not None else None,
-        "rescales": outcome.rescales,
-        "mean_s": outcome.mean_s,
-        "p95_s": outcome.p95_s,
-        "seconds": outcome.seconds,
-        "decisions": list(outcome.decisions),
-        "queries": list(outcome.why_grouped),
-        "restarts": list(outcome.restarts),
-    }
 
 
 def show(outcome: Outcome, out: Console) -> None:

@@ -11,7 +11,7 @@ import argparse
 import json
 import os
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headgate import loop
@@ -20,15 +20,17 @@ from headgate.config.goal_text import goal_from
 from headgate.domain import Decision, Limits, Observation, Refusal
 from headgate.errors import BadInput
 from headgate.forecast.catalogue import forecaster
-from headgate.loop import LoopState, Settings
+from headgate.loop import Settings
 from headgate.plan.catalogue import AnyPolicy, policy_entry
 from headgate.plan.headgate import HeadgatePolicy
-from headgate.spark.batch_log import append_line
-from headgate.spark.files import read_if_there
+from headgate.spark.batch_log import Tail, append_line
+from headgate.spark.documents import decision_document, tick_document
+from headgate.spark.files import read_if_there, write_whole
 from headgate.spark.graph import RunningGraph
 from headgate.spark.layout import Layout
 from headgate.spark.observing import Observer
 from headgate.spark.plan_file import OperatorPlan, PlanFile
+from headgate.spark.what_if import WhatIf
 
 _LEAD_STEPS = 2
 _MOST_LOG_BYTES = 8_000_000
@@ -69,7 +71,10 @@ class Controller:
         self._layout, self._control = layout, control
         self._plan = PlanFile(layout.plan)
         self._observer = Observer.of(layout, self.graph)
+        self._what_if = WhatIf(layout.what_if)
+        self._moves = sum(1 for _ in Tail(layout.decisions).lines())
         self.state = loop.start(settings_of(self.graph, control))
+        write_whole(layout.control, json.dumps(control_document(self.graph, control)))
 
     def step(self, now_s: float) -> tuple[Observation, Decision]:
         """Observe, decide, write the plan if it changed, and log both."""
@@ -79,6 +84,7 @@ class Controller:
         if not self._control.dry_run:
             self._enact(decision)
         self._log(seen, decision)
+        self._what_if.renew(self.state, self.state.situation, now_s)
         return seen, decision
 
     def _not_blindly(self, decision: Decision) -> Decision:
@@ -103,8 +109,26 @@ class Controller:
 
     def _log(self, seen: Observation, decision: Decision) -> None:
         if decision.moves:
-            append_line(self._layout.decisions, json.dumps(decision_document(decision)), _MOST_LOG_BYTES)
-        append_line(self._layout.ticks, json.dumps(tick_document(self.state, seen, decision)), _MOST_LOG_BYTES)
+            self._moves += 1
+            told = decision_document(decision, self._moves, self.state.situation)
+            append_line(self._layout.decisions, json.dumps(told), _MOST_LOG_BYTES)
+        tick = tick_document(self.state, seen, decision, self._observer.executors)
+        append_line(self._layout.ticks, json.dumps(tick), _MOST_LOG_BYTES)
+
+
+def control_document(graph: RunningGraph, control: Control) -> dict[str, object]:
+    """Who decides, and what was promised."""
+    return {
+        "app": graph.name,
+        "policy": control.policy,
+        "slo": list(control.slo),
+        "bounds": goal_from(list(control.slo)).latency_bounds,
+        "budget": control.budget,
+        "interval_s": control.interval_s,
+        "dry_run": control.dry_run,
+        "started_s": round(time.time(), 3),
+        "pid": os.getpid(),
+    }
 
 
 def settings_of(graph: RunningGraph, control: Control) -> Settings:
@@ -135,43 +159,6 @@ def _planned(now: OperatorPlan, name: str, decision: Decision) -> OperatorPlan:
     # a pace that moved by a few percent is not worth a new plan
     same = abs(pace_s - now.pace_s) <= 0.1 * max(now.pace_s, 0.05)
     return replace(now, processors=k, shares=tuple(shares), pace_s=now.pace_s if same else round(pace_s, 3))
-
-
-def decision_document(decision: Decision) -> dict[str, object]:
-    """A decision as the log and the command line's JSON show it."""
-    return {
-        "at_s": round(decision.at_s, 3),
-        "running": dict(decision.running),
-        "rescales": [asdict(rescale) for rescale in decision.rescales],
-        "reasons": list(decision.reasons),
-        "refusals": [asdict(refusal) for refusal in decision.refusals],
-    }
-
-
-def tick_document(state: LoopState, seen: Observation, decision: Decision) -> dict[str, object]:
-    """One line a tick: what a person on call would look at."""
-    learned = {o.name: o for o in state.learned.topology.operators}
-    return {
-        "at_s": round(seen.at_s, 3),
-        "arrivals_per_s": seen.arrivals_per_s,
-        "throughput_per_s": seen.throughput_per_s,
-        "backlog_rows": seen.backlog_rows,
-        "sojourn": None if seen.sojourn is None else asdict(seen.sojourn),
-        "running": dict(decision.running),
-        "pace_s": {name: round(pace, 3) for name, pace in decision.pace_s.items()},
-        "refusals": [asdict(refusal) for refusal in decision.refusals],
-        "operators": {
-            name: {
-                "arrivals_per_s": o.arrivals_per_s,
-                "queue_rows": o.queue_rows,
-                "sojourn_s": o.sojourn_s,
-                "utilisation": o.utilisation,
-                "service_per_s": learned[name].service_per_s,
-                "batch": asdict(costs) if (costs := learned[name].batch) is not None else None,
-            }
-            for name, o in seen.operators.items()
-        },
-    }
 
 
 def run(layout: Layout, control: Control, parent: int | None = None) -> None:

@@ -157,7 +157,7 @@ class Fleet:
             self._not_before_s = time.monotonic() + _AGAIN_AFTER_S
             self._say(f"executors stay at {have}: {done.refusal.why}")
         elif want != have:
-            self._say(f"executors {have} -> {want}: {why}")
+            self._say(f"executors {have} -> {want}: {why}", executors=want)
 
     def _more_nodes(self, want: int) -> None:
         nodes = self._ends.nodes
@@ -168,7 +168,8 @@ class Fleet:
         if missing > 0:
             each = max(self._shape.on([max(running, key=lambda vm: vm.slots)]) if running else 1, 1)
             names = nodes.start(math.ceil(missing / each))
-            self._say(f"nodes {len(running)} -> {len(running) + len(names)}: no room for {missing} executors")
+            count = len(running) + len(names)
+            self._say(f"nodes {len(running)} -> {count}: no room for {missing} executors", nodes=count)
 
     def _fewer_nodes(self, want: int) -> None:
         """Stop nodes that the executors left do not need, the emptiest first; one that has them all stays."""
@@ -184,7 +185,8 @@ class Fleet:
                 spare, left = spare - self._shape.on([vm]), left - here
         if leaving:
             nodes.stop(leaving)
-            self._say(f"nodes {len(running)} -> {len(running) - len(leaving)}: {want} executors do not need them")
+            count = len(running) - len(leaving)
+            self._say(f"nodes {len(running)} -> {count}: {want} executors do not need them", nodes=count)
 
     def _seat(self, plan: Plan) -> None:
         """Say where tasks should run, when that changed; while not all have a slot of their own, Spark chooses."""
@@ -201,8 +203,8 @@ class Fleet:
             told = (f"{name} on {', '.join(map(_times, Counter(hosts).items()))}" for name, hosts in seats.items())
             self._say(f"places by {self._ends.seating.placer.name}: {'; '.join(told)}")
 
-    def _say(self, text: str) -> None:
-        append_line(self._log, json.dumps({"at_s": round(time.time(), 3), "what": text}))
+    def _say(self, text: str, **counts: int) -> None:
+        append_line(self._log, json.dumps({"at_s": round(time.time(), 3), "what": text, **counts}))
 
 
 def _times(seat: tuple[str, int]) -> str:

@@ -35,6 +35,26 @@ class Layout:
         return self.folder / "fleet.jsonl"
 
     @property
+    def nodes(self) -> Path:
+        """How busy executors and nodes are; written by the driver."""
+        return self.folder / "nodes.json"
+
+    @property
+    def control(self) -> Path:
+        """Who decides, and what was promised; written by the controller when it starts."""
+        return self.folder / "control.json"
+
+    @property
+    def what_if(self) -> Path:
+        """What would run under other loads."""
+        return self.folder / "what_if.json"
+
+    @property
+    def outcome(self) -> Path:
+        """What a run gave; written when it ends."""
+        return self.folder / "outcome.json"
+
+    @property
     def controller_log(self) -> Path:
         return self.folder / "controller.log"
 

@@ -3,7 +3,9 @@
 - arrivals: rows put on an edge, as the manifests count them
 - queue length: rows on an edge that no batch has taken (Little's law holds between it, arrivals and waiting)
 - service: rows, k and duration of every finished batch; the law is fitted from them
+- variability: of arrivals between looks, of task time a row between batches
 - sojourn: the births that travel with the rows, aged at the moment the last operator published them
+- nodes: what the executors tell of themselves
 """
 
 from __future__ import annotations
@@ -18,8 +20,10 @@ from headgate.spark.edges.births import quantile_s
 from headgate.spark.graph import Node, RunningGraph
 from headgate.spark.instances import InstanceSpeeds
 from headgate.spark.layout import Layout
+from headgate.spark.node_loads import read_nodes
 from headgate.spark.offsets import ends, last_batch
 from headgate.spark.plan_file import PlanFile
+from headgate.spark.variability import Variability
 
 
 @dataclass(slots=True)
@@ -31,6 +35,8 @@ class Observer:
     heads: dict[str, Head] = field(default_factory=dict)
     tails: dict[str, Tail] = field(default_factory=dict)
     speeds: dict[str, InstanceSpeeds] = field(default_factory=dict)
+    unevenness: dict[str, Variability] = field(default_factory=dict)
+    executors: int | None = None
     learned: dict[str, bool] = field(default_factory=dict)
     """By operator that told of any batch: whether one of them was warm."""
     at_s: float | None = None
@@ -58,6 +64,8 @@ class Observer:
             )
             for node in self.graph.nodes
         }
+        ground = read_nodes(self.layout.nodes, now_s, running)
+        self.executors = ground.executors
         last = [record for node in self.graph.nodes if node.terminal for record in records[node.name]]
         return Observation(
             at_s=now_s,
@@ -67,6 +75,7 @@ class Observer:
             sojourn=sojourn_of(last),
             throughput_per_s=sum(record.rows_out for record in last) / took_s if took_s else None,
             backlog_rows=sum(operator.queue_rows or 0.0 for operator in operators.values()),
+            nodes=ground.nodes,
         )
 
     def _operator(
@@ -77,9 +86,14 @@ class Observer:
         offered_s = sum(record.duration_s * record.processors for record in records)
         waited = [(r.published_s - r.entered_s) * r.rows for r in records if r.entered_s is not None]
         arrived = rows if node.source else sum(fresh[stream] for stream in node.reads)
+        uneven = self.unevenness.setdefault(node.name, Variability())
+        if took_s:
+            uneven.take(arrived, records)
         return OperatorObservation(
             arrivals_per_s=arrived / took_s if took_s else None,
             service_per_s=rows / offered_s if rows and offered_s else None,
+            arrival_scv=uneven.arrival_scv,
+            service_scv=uneven.service_scv,
             utilisation=min(busy_s / took_s, 1.0) if took_s else None,
             queue_rows=float(self.queue(node)),
             sojourn_s=sum(waited) / rows if waited and rows else None,

@@ -29,6 +29,7 @@ from headgate.spark.files import write_whole
 from headgate.spark.graph import RunningGraph, fused
 from headgate.spark.kept import read_stream
 from headgate.spark.layout import Layout
+from headgate.spark.node_loads import NodeLog
 from headgate.spark.offsets import committed, last_batch, last_committed
 from headgate.spark.pipeline import Pipeline
 from headgate.spark.plan_file import OperatorPlan, Plan, PlanFile
@@ -104,6 +105,7 @@ class Running:
             for name, one in self._prepared.items()
         }
         self._progress = ProgressLog(watched, TaskTimes(spark))
+        self._nodes = NodeLog(spark, layout.nodes)
         self._failures: dict[str, tuple[int | None, int]] = {}
         self.problem: HeadgateError | None = None
         self.restarts: list[str] = []
@@ -272,6 +274,7 @@ class Running:
         if self._watcher.is_alive():
             self._watcher.join()
         self._progress.close()
+        self._nodes.close()
         for query in self._queries.values():
             with contextlib.suppress(PySparkException, Py4JError, OSError):  # Spark itself may be gone
                 query.stop()

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from headgate.spark.node_loads import read_nodes
+
+
+def told(path: Path, at_s: float, *names: str) -> Path:
+    nodes = [{"name": name, "cpu": 0.5, "memory": 0.25, "io": 0.75} for name in names]
+    path.write_text(json.dumps({"at_s": at_s, "executors": len(names), "nodes": nodes}))
+    return path
+
+
+def test_what_was_told_lately_counts_and_a_single_node_hosts_all_that_runs(tmp_path: Path) -> None:
+    seen = read_nodes(told(tmp_path / "nodes.json", 100.0, "h1"), 110.0, {"a": 2})
+    assert seen.executors == 1
+    assert [(node.name, node.load, dict(node.hosts)) for node in seen.nodes] == [("h1", 0.75, {"a": 2})]
+
+
+def test_of_several_nodes_nobody_says_who_runs_where(tmp_path: Path) -> None:
+    seen = read_nodes(told(tmp_path / "nodes.json", 100.0, "h1", "h2"), 110.0, {"a": 2})
+    assert [dict(node.hosts) for node in seen.nodes] == [{}, {}]
+
+
+def test_what_is_old_or_was_never_told_stays_missing(tmp_path: Path) -> None:
+    path = tmp_path / "nodes.json"
+    assert read_nodes(path, 110.0, {}).nodes == ()
+    assert read_nodes(told(path, 100.0, "h1"), 116.0, {}).executors is None
