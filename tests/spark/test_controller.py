@@ -169,11 +169,23 @@ def test_rows_that_no_batch_has_taken_are_the_queue_and_little_holds(pipeline: P
     pipeline.second(1001.0, 100)
     pipeline.layout.edge("rows").publish(2, [DataFile("data/2-x/part-0.parquet", 40)], Births(), 1001.5)
     seen = observer.observe(1002.0)
-    assert seen.arrivals_per_s == pytest.approx(70.0)
+    assert seen.arrivals_per_s == pytest.approx(140 / 1.9)  # since the manifest before, published at 999.6
     assert seen.of("work").queue_rows == 40
     assert seen.backlog_rows == 40
     # 100 rows were inside for 0.4 s each in these 2 s: L = lambda W
     assert seen.of("work").sojourn_s == pytest.approx(0.4)
+
+
+def test_an_even_load_is_measured_evenly_although_its_lumps_fall_unevenly_between_looks(pipeline: Pipeline) -> None:
+    observer, looked_s, rates = Observer.of(pipeline.layout, GRAPH), 1000.0, []
+    for lump in range(60):
+        at_s = 1000.1 + 0.3 * lump
+        while looked_s + 1.0 <= at_s:
+            looked_s += 1.0
+            rates.append(observer.observe(looked_s).arrivals_per_s)
+        file = DataFile(f"data/{lump}-x/part-0.parquet", 30)
+        pipeline.layout.edge("rows").publish(lump, [file], Births(), at_s)
+    assert rates[2:] == pytest.approx([100.0] * (len(rates) - 2))
 
 
 def test_the_sojourn_is_from_birth_to_the_last_operator(pipeline: Pipeline) -> None:

@@ -54,9 +54,7 @@ class Observer:
         took_s, self.at_s = (now_s - self.at_s if self.at_s is not None else None), now_s
         plan = PlanFile(self.layout.plan).read()
         running = {node.name: plan.of(node.name).processors for node in self.graph.nodes}
-        arrived = sum(fresh[s] for s in self.graph.sources) + sum(
-            record.rows for node in self.graph.nodes if node.source for record in records[node.name]
-        )
+        read = sum(record.rows for node in self.graph.nodes if node.source for record in records[node.name])
         operators = {
             node.name: replace(
                 self._operator(node, fresh, records[node.name], took_s),
@@ -69,7 +67,7 @@ class Observer:
         last = [record for node in self.graph.nodes if node.terminal for record in records[node.name]]
         return Observation(
             at_s=now_s,
-            arrivals_per_s=arrived / took_s if took_s else None,
+            arrivals_per_s=self._per_s(self.graph.sources, fresh, took_s) + read / took_s if took_s else None,
             running=running,
             operators=operators,
             sojourn=sojourn_of(last),
@@ -85,12 +83,13 @@ class Observer:
         rows = sum(record.rows for record in records)
         offered_s = sum(record.duration_s * record.processors for record in records)
         waited = [(r.published_s - r.entered_s) * r.rows for r in records if r.entered_s is not None]
-        arrived = rows if node.source else sum(fresh[stream] for stream in node.reads)
         uneven = self.unevenness.setdefault(node.name, Variability())
         if took_s:
-            uneven.take(arrived, records)
+            uneven.take(rows if node.source else sum(fresh[stream] for stream in node.reads), records)
         return OperatorObservation(
-            arrivals_per_s=arrived / took_s if took_s else None,
+            arrivals_per_s=(rows / took_s if node.source else self._per_s(node.reads, fresh, took_s))
+            if took_s
+            else None,
             service_per_s=rows / offered_s if rows and offered_s else None,
             arrival_scv=uneven.arrival_scv,
             service_scv=uneven.service_scv,
@@ -99,6 +98,11 @@ class Observer:
             sojourn_s=sum(waited) / rows if waited and rows else None,
             batches=self._telling(node.name, records),
         )
+
+    def _per_s(self, streams: Iterable[str], fresh: dict[str, int], took_s: float) -> float:
+        """Rows a second on some edges together; an edge of which too little is known is judged by the looks."""
+        rates = ((self.heads[stream].per_s, fresh[stream] / took_s) for stream in streams)
+        return sum(by_looks if measured is None else measured for measured, by_looks in rates)
 
     def _telling(self, name: str, records: list[BatchRecord]) -> tuple[Batch, ...]:
         """The batches to learn from: warm ones; until there is one, all but the very first, which compiles."""

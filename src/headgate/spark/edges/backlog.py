@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.spark.edges.folder import FolderEdge
+from headgate.spark.edges.manifest import Manifest
 from headgate.spark.offsets import committed
 
 
@@ -16,15 +17,25 @@ class Head:
     edge: FolderEdge
     next: int = 0
     rows: int = 0
+    published_s: float | None = None
+    per_s: float | None = None
+    """Rows a second from manifest to manifest, as of the last look; ``None`` where fewer than two are known."""
 
     def look(self) -> int:
         """Rows that are new since the last look."""
-        before = self.rows
+        before, published_s = self.rows, self.published_s
         if not self.edge.has(self.next) and (newest := self.edge.newest()) and newest.number >= self.next:
-            self.next, self.rows = newest.number + 1, newest.rows_after  # what we had not seen was deleted meanwhile
+            self._take(newest)  # what we had not seen was deleted meanwhile
         for manifest in self.edge.since(self.next):
-            self.next, self.rows = manifest.number + 1, manifest.rows_after
-        return self.rows - before
+            self._take(manifest)
+        fresh = self.rows - before
+        # Manifests come in lumps: how many fall between two looks is chance, how far apart they are is not.
+        apart_s = self.published_s - published_s if self.published_s is not None and published_s is not None else 0.0
+        self.per_s = fresh / apart_s if apart_s > 0 else None
+        return fresh
+
+    def _take(self, manifest: Manifest) -> None:
+        self.next, self.rows, self.published_s = manifest.number + 1, manifest.rows_after, manifest.published_s
 
     def rows_before(self, number: int) -> int:
         """Rows carried before manifest ``number``."""
