@@ -15,7 +15,8 @@ from headgate.apps.load import Load
 from headgate.errors import BadInput
 from headgate.spark.edges.feed import Feed
 
-_EVERY_S = 0.2
+FEED_S = 0.2
+"""How often rows are put on the sources."""
 _MOST_ROWS = 200_000
 
 
@@ -54,8 +55,8 @@ class Feeder:
         began_s = at_s = time.time()
         owed = 0.0
         while not self._ended.is_set() and at_s - began_s < self._seconds:
-            self._ended.wait(max(at_s + _EVERY_S - time.time(), 0.0))
-            until_s = min(max(time.time(), at_s + _EVERY_S), began_s + self._seconds)
+            self._ended.wait(max(at_s + FEED_S - time.time(), 0.0))
+            until_s = min(max(time.time(), at_s + FEED_S), began_s + self._seconds)
             rate = self._load((at_s - began_s) / self._seconds)
             self.peak_per_s = max(self.peak_per_s, rate)
             owed += rate * (until_s - at_s)

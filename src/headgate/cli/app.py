@@ -14,6 +14,7 @@ import typer
 from headgate import __version__
 from headgate.cli.cluster import app as cluster_app
 from headgate.cli.demo import demo
+from headgate.cli.fidelity import fidelity
 from headgate.cli.plan import plan
 from headgate.cli.policies import policies
 from headgate.cli.replay import replay
@@ -35,6 +36,7 @@ app.command()(reproduce)
 app.command("run")(run_command)
 app.add_typer(cluster_app, name="cluster")
 app.command()(demo)
+app.command()(fidelity)
 app.command()(policies)
 
 

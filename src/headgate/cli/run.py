@@ -55,12 +55,13 @@ def run(
     from headgate.apps.load import from_file, triples
     from headgate.apps.outcome import as_document
     from headgate.apps.running import run_app
+    from headgate.apps.user_file import app_for
     from headgate.spark.controller import Control
     from headgate.spark.ground import ground_of
     from headgate.spark.session import spark_session
 
     policy_entry(policy)
-    chosen, length_s = _fed_from(_app(app), given), duration_s(length)
+    chosen, length_s = _fed_from(app_for(app), given), duration_s(length)
     promise = tuple(slo) if slo else (chosen.slo,)
     goal_from(promise)
     calm = calm_per_s if calm_per_s is not None else chosen.calm_per_s
@@ -86,13 +87,6 @@ def run(
     else:
         show(outcome, console())
     return 0 if outcome.answer is None or outcome.answer.exact else 1
-
-
-def _app(name: str) -> App:
-    from headgate.apps.catalogue import app_named
-    from headgate.apps.user_file import app_from
-
-    return app_from(Path(name)) if name.endswith(".py") or "/" in name else app_named(name)
 
 
 def _fed_from(app: App, given: Path | None) -> App:

@@ -56,10 +56,11 @@ class BatchFits:
     names: tuple[str, ...]
     prior: Floats
     sums: Floats
+    forget: float = _FORGET
 
     @classmethod
-    def start(cls, operators: tuple[Operator, ...]) -> BatchFits:
-        """Before any batch: what the operators' own costs and rates say."""
+    def start(cls, operators: tuple[Operator, ...], forget: float = _FORGET) -> BatchFits:
+        """Before any batch: what the operators' own costs and rates say. ``forget`` = 1 weighs all batches alike."""
         prior = np.array(
             [
                 (o.batch.overhead_s, o.batch.per_task_s, 1 / o.service_per_s)
@@ -68,7 +69,7 @@ class BatchFits:
                 for o in operators
             ]
         )
-        return cls(tuple(o.name for o in operators), prior, np.zeros((len(operators), _SUMS)))
+        return cls(tuple(o.name for o in operators), prior, np.zeros((len(operators), _SUMS)), forget)
 
     def learn(self, batches: Mapping[str, tuple[Batch, ...]]) -> BatchFits:
         """With these finished batches taken in."""
@@ -84,8 +85,8 @@ class BatchFits:
         if not rows:
             return self
         sums = self.sums.copy()
-        _take_in(sums, np.array(rows, dtype=np.float64), _FORGET)
-        return BatchFits(self.names, self.prior, sums)
+        _take_in(sums, np.array(rows, dtype=np.float64), self.forget)
+        return BatchFits(self.names, self.prior, sums, self.forget)
 
     def law(self, name: str) -> BatchLaw:
         """The fitted law of one operator.

@@ -107,7 +107,8 @@ def _fit_operator(node: Records, scenario: Scenario, operator: Operator, numbers
         node["per_row_s"] = 1 / (servers * operator.service_per_s)
         node["commit_s"] = costs.commit_s
         node["pace_s"] = scenario.behaviour.pace_s.get(name, 0.0)
-        _fit_times(node, scenario.behaviour.batch_noise, numbers)
+        behaviour = scenario.behaviour
+        _fit_times(node, behaviour.batch_noise_of.get(name, behaviour.batch_noise), numbers)
 
 
 def _fit_times(node: Records, law: Distribution, numbers: list[float]) -> None:

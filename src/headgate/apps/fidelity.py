@@ -1,0 +1,189 @@
+"""How well the models predict an application: measure its operators on a short run, predict allocations, run them.
+
+1. A short run at several allocations tells the law of each operator's batches (``measured_law``).
+2. The twin (``simulate.twin``) says mean, p95 and rate of allocations that lie well apart; so does the law alone.
+3. Each of them runs for a while at the same rate, then takes a burst; both are compared.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from headgate.apps.app import App
+from headgate.apps.feeding import FEED_S, Feeder
+from headgate.apps.fidelity_settings import Compared, Figures, Processors, allocations, spread_out
+from headgate.apps.load import constant
+from headgate.apps.measured_law import MeasuredLaw, Records, measured_law
+from headgate.apps.running import warm_up
+from headgate.errors import BadInput
+from headgate.planning import predict_allocation
+from headgate.simulate.twin import Twin, twin_of
+from headgate.spark.edges.births import quantile_s
+from headgate.spark.runtime import Running, start
+
+_LOOK_S = 12.0
+_LOGGED_S = 1.0
+_SETTLE_SHARE = 0.3
+_BURST_S = 3.0
+_BUSY = 0.8
+"""Unless a rate is given: one processor of the busiest operator would be this busy."""
+_MOST_OF_CALM = 3.0
+_SIMULATED_S, _SEED = 2000.0, 1
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Fidelity:
+    """The outcome for one application at one rate."""
+
+    app: str
+    rate_per_s: float
+    law: MeasuredLaw
+    settings: tuple[Compared, ...]
+
+
+def measure_fidelity(
+    app: App,
+    spark: SparkSession,
+    folder: Path,
+    rate_per_s: float | None = None,
+    count: int = 6,
+    seconds: float = 25.0,
+    say: Say = lambda _: None,
+    fuse: bool = True,
+) -> Fidelity:
+    """Compare ``count`` allocations, each run for ``seconds``, at ``rate_per_s`` rows of every source."""
+    if app.rows is None:
+        raise BadInput(f"application {app.name!r} makes no rows of its own: there is nothing to compare on")
+    with start(app.build(), spark, folder, fuse=fuse) as running:
+        trial = _Trial(app, running, spark.sparkContext.defaultParallelism)
+        say("warming up")
+        warm_up(app, running)
+        rate, law = trial.learn(rate_per_s, say)
+        chosen = _chosen(trial, law, rate, count)
+        say(f"{len(chosen)} allocations at {rate:,.0f} rows/s, {seconds:g} s each")
+        settings = []
+        for processors, predicted, law_mean_s in chosen:
+            measured = trial.measure(rate, processors, seconds)
+            settings.append(Compared(processors, predicted, law_mean_s, measured))
+            say(f"{_told(processors)}: predicted {predicted.mean_s:.2f} s, measured {measured.mean_s:.2f} s")
+    return Fidelity(app.name, rate, law, tuple(settings))
+
+
+def _chosen(trial: _Trial, law: MeasuredLaw, rate: float, count: int) -> list[tuple[Processors, Figures, float]]:
+    twin = twin_of(law.topology, law.visited, law.noise_scv, FEED_S)
+    found = allocations(law.busy(rate), trial.most, trial.slots)
+    told = [_predicted(twin, law, rate, processors) for processors in found]
+    known = [(k, figures) for k, figures in zip(found, told, strict=True) if figures is not None]
+    if not known:
+        raise BadInput(f"{rate:,.0f} rows/s is more than {trial.slots} slots carry: give a lower --rate")
+    picked = spread_out([figures.mean_s for _, figures in known], count)
+    return [(*known[i], _law_mean_s(law, rate, known[i][0])) for i in picked]
+
+
+def _predicted(twin: Twin, law: MeasuredLaw, rate: float, processors: Processors) -> Figures | None:
+    told = twin.predict(rate, processors, _SIMULATED_S, _SEED)
+    if told.mean_s is None or told.p95_s is None:
+        return None
+    return Figures(told.mean_s, told.p95_s, law.burst_per_s(rate * _BURST_S, processors))
+
+
+def _law_mean_s(law: MeasuredLaw, rate: float, processors: Processors) -> float:
+    """The law hop by hop along the twin's ways, with half of the feeder's interval before."""
+    ways = twin_of(law.topology, law.visited).ways
+    return predict_allocation(ways, rate, processors).sojourn.mean_s + FEED_S / 2
+
+
+@dataclass(slots=True)
+class _Trial:
+    """An application that runs, to be fed at a rate with given processors."""
+
+    app: App
+    running: Running
+    slots: int
+
+    @property
+    def most(self) -> dict[str, int]:
+        return {n.name: n.key_groups if n.stateful else self.slots for n in self.running.graph.nodes}
+
+    def learn(self, rate_per_s: float | None, say: Say) -> tuple[float, MeasuredLaw]:
+        """First at a calm rate, which tells how much one processor does; then at the rate to compare at."""
+        since, fed = time.time(), self._fed()
+        say("learning what a row costs")
+        self.feed(self.app.calm_per_s, self._even(2), _LOOK_S)
+        law = self._law(since, fed)
+        one = law.busy(1.0)
+        rate = rate_per_s or min(_BUSY / max(one.values()), _MOST_OF_CALM * self.app.calm_per_s)
+        found = allocations(law.busy(rate), self.most, self.slots) or [self._even(4)]
+        for processors in {_told(k): k for k in (found[0], found[len(found) // 2], max(found, key=_total))}.values():
+            say(f"learning what a task costs: {_told(processors)}")
+            self.feed(rate, processors, _LOOK_S)
+        return rate, self._law(since, fed)
+
+    def measure(self, rate: float, processors: Processors, seconds: float) -> Figures:
+        began_s = time.time()
+        self.feed(rate, processors, seconds)
+        settled_s = began_s + _SETTLE_SHARE * seconds
+        records = self._records(settled_s, began_s + seconds)
+        last = [r for n in self.running.graph.nodes if n.terminal for r in records[n.name]]
+        ages = [age for record in last for age in record.born.ages_s(record.published_s)]
+        weight = sum(w for _, w in ages)
+        if weight <= 0:
+            raise BadInput(f"nothing came out within {seconds:g} s: give more --seconds")
+        mean_s = sum(age * w for age, w in ages) / weight
+        return Figures(mean_s, quantile_s(ages, 0.95) or mean_s, self._burst(rate))
+
+    def feed(self, rate: float, processors: Processors, seconds: float) -> None:
+        self.running.set_processors(processors)
+        feeds = {name: self.running.feed(name) for name in self.running.graph.sources}
+        feeder = Feeder(self.app, feeds, constant(rate), seconds)
+        feeder.start()
+        while not feeder.join(1.0):
+            self.running.check()
+        if feeder.problem is not None:
+            raise feeder.problem
+        self.running.drain()
+        time.sleep(_LOGGED_S)
+
+    def _burst(self, rate: float) -> float:
+        """Rows of a source a second while the slowest operator works off what was put before it at once."""
+        since, rows = time.time(), int(rate * _BURST_S)
+        for source in self.running.graph.sources:
+            one = self.running.feed(source)
+            assert self.app.rows is not None
+            one.append(self.app.rows(source, one.rows, rows))
+        self.running.drain()
+        time.sleep(_LOGGED_S)
+        taken = [sum(r.duration_s for r in found) for found in self._records(since, time.time()).values()]
+        return rows / max(taken)
+
+    def _even(self, k: int) -> dict[str, int]:
+        return {name: min(k, most) for name, most in self.most.items()}
+
+    def _fed(self) -> float:
+        return float(sum(self.running.feed(s).rows for s in self.running.graph.sources))
+
+    def _law(self, since: float, fed: float) -> MeasuredLaw:
+        rows = (self._fed() - fed) / len(self.running.graph.sources)
+        return measured_law(self.running.graph.topology(), self._records(since, time.time()), rows)
+
+    def _records(self, since: float, until: float) -> Records:
+        names = [node.name for node in self.running.graph.nodes]
+        return {
+            name: [r for r in self.running.records(name) if since <= r.started_s and r.published_s <= until]
+            for name in names
+        }
+
+
+def _total(processors: Mapping[str, int]) -> int:
+    return sum(processors.values())
+
+
+def _told(processors: Mapping[str, int]) -> str:
+    return " ".join(f"{name}={k}" for name, k in processors.items())

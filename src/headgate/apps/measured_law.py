@@ -1,0 +1,77 @@
+"""What a short run has told of a pipeline's operators: the law of their batches, their scatter, who sees how much."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headgate.domain import Batch, BatchCosts, Topology
+from headgate.model.batch_fit import BatchFits, BatchLaw
+from headgate.model.microbatch import batch_s
+from headgate.spark.batch_log import BatchRecord
+
+Records = Mapping[str, list[BatchRecord]]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredLaw:
+    """``topology`` carries the fitted costs; ``visited`` is rows for each row of one source; ``r2`` of each fit."""
+
+    topology: Topology
+    visited: Mapping[str, float]
+    noise_scv: Mapping[str, float]
+    r2: Mapping[str, float]
+
+    def busy(self, rate_per_s: float) -> dict[str, float]:
+        """Processors of each operator that would be at work."""
+        return {o.name: rate_per_s * self.visited[o.name] / o.service_per_s for o in self.topology.operators}
+
+    def burst_per_s(self, rows: float, processors: Mapping[str, int]) -> float:
+        """Rows of a source a second when ``rows`` of them wait: the slowest operator takes its share in one batch."""
+        taken = (
+            batch_s(rows * self.visited[o.name], processors[o.name], o.service_per_s, o.batch)
+            for o in self.topology.operators
+            if o.batch is not None
+        )
+        return rows / max(taken)
+
+
+def measured_law(topology: Topology, records: Records, fed_rows: float) -> MeasuredLaw:
+    """All warm batches weigh alike; ``fed_rows`` is what each source was fed meanwhile."""
+    warm = {name: [r for r in found if r.rows and not r.cold] for name, found in records.items()}
+    batches = {
+        name: tuple(Batch(float(r.rows), r.processors, r.duration_s, r.work_s) for r in found)
+        for name, found in warm.items()
+    }
+    laws = BatchFits.start(topology.operators, forget=1.0).learn(batches).laws()
+    operators = tuple(
+        o.with_figures(laws[o.name].service_per_s, 1.0, 1.0, _costs(laws[o.name], warm[o.name]))
+        for o in topology.operators
+    )
+    ratios = {o.name: [r.duration_s / _expected_s(laws[o.name], r) for r in warm[o.name]] for o in operators}
+    return MeasuredLaw(
+        topology.with_operators(operators),
+        {name: sum(r.rows for r in found) / max(fed_rows, 1.0) for name, found in warm.items()},
+        {name: statistics.pvariance(found) if len(found) > 1 else 0.0 for name, found in ratios.items()},
+        {name: _r2(laws[name], found) for name, found in warm.items()},
+    )
+
+
+def _costs(law: BatchLaw, records: list[BatchRecord]) -> BatchCosts:
+    """The commit is what of a batch comes after its rows are published."""
+    commits = [r.started_s + r.duration_s - r.published_s for r in records]
+    commit_s = max(statistics.median(commits), 0.0) if commits else 0.0
+    return BatchCosts(law.overhead_s, law.per_task_s, commit_s)
+
+
+def _expected_s(law: BatchLaw, record: BatchRecord) -> float:
+    return law.overhead_s + law.per_task_s * record.processors + record.rows / (record.processors * law.service_per_s)
+
+
+def _r2(law: BatchLaw, records: list[BatchRecord]) -> float:
+    if len(records) < 2:
+        return 0.0
+    mean = statistics.fmean(r.duration_s for r in records)
+    left = sum((r.duration_s - _expected_s(law, r)) ** 2 for r in records)
+    return 1 - left / max(sum((r.duration_s - mean) ** 2 for r in records), 1e-12)

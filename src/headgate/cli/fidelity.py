@@ -1,0 +1,129 @@
+"""`headgate fidelity`: how well the models predict an application on Spark."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from headgate.cli.out import console, print_json, rate, seconds, write_page
+from headgate.config.goal_text import duration_s
+from headgate.errors import BadInput
+
+if TYPE_CHECKING:
+    from headgate.apps.fidelity import Fidelity
+
+
+def fidelity(
+    app: Annotated[str, typer.Argument(metavar="APP", help="An application's name, or a file such as app.py.")],
+    rate_per_s: Annotated[
+        float | None, typer.Option("--rate", help="Rows a second of every source; else what makes it busy.")
+    ] = None,
+    count: Annotated[int, typer.Option("--settings", min=2, help="Allocations to compare.")] = 6,
+    length: Annotated[str, typer.Option("--seconds", metavar="S", help="How long each of them runs.")] = "25",
+    master: Annotated[str, typer.Option(metavar="M", help="Where Spark runs.")] = "local[16]",
+    fuse: Annotated[bool, typer.Option(help="Let neighbours share a query where that pays.")] = True,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="A page with the picture.")] = None,
+    json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+) -> int:
+    """Measure an application's operators, predict allocations, run them, and compare."""
+    from headgate.apps.fidelity import measure_fidelity
+    from headgate.apps.user_file import app_for
+    from headgate.report.fidelity_page import fidelity_page
+    from headgate.spark.session import spark_session
+
+    chosen, length_s = app_for(app), duration_s(length)
+    if (rate_per_s is not None and not rate_per_s > 0) or not length_s > 0:
+        raise BadInput("--rate and --seconds must be above 0")
+    told = Console(stderr=True, highlight=False, quiet=json_out)
+    told.print(f"starting Spark ({master}) and {chosen.name}")
+    spark = spark_session(master, {"spark.driver.memory": "1g"}, f"headgate fidelity {chosen.name}")
+    try:
+        with tempfile.TemporaryDirectory(prefix="headgate-fidelity-") as home:
+            found = measure_fidelity(
+                chosen, spark, Path(home) / "run", rate_per_s, count, length_s, told.print, fuse=fuse
+            )
+    finally:
+        spark.stop()
+    if html is not None:
+        write_page(html, fidelity_page([found]))
+    print_json(as_document(found)) if json_out else show(found, console())
+    return 0
+
+
+def as_document(found: Fidelity) -> dict[str, object]:
+    """Times in seconds, rates in rows of one source a second."""
+    from headgate.apps.fidelity_settings import median_error, pairs_in_order
+
+    right, pairs = pairs_in_order(found.settings, lambda one: one.predicted.mean_s)
+    law = found.law
+    return {
+        "app": found.app,
+        "rate_per_s": found.rate_per_s,
+        "median_error": median_error(found.settings),
+        "pairs_in_order": right,
+        "pairs": pairs,
+        "operators": {
+            o.name: {
+                "service_per_s": o.service_per_s,
+                "batch": None if o.batch is None else asdict(o.batch),
+                "visits": law.visited[o.name],
+                "noise_scv": law.noise_scv[o.name],
+                "r2": law.r2[o.name],
+            }
+            for o in law.topology.operators
+        },
+        "settings": [{**asdict(one), "error": one.error} for one in found.settings],
+    }
+
+
+def show(found: Fidelity, out: Console) -> None:
+    """The law of each operator, then every setting."""
+    from headgate.apps.fidelity_settings import median_error, pairs_in_order
+
+    for o in found.law.topology.operators:
+        if o.batch is not None:
+            law = f"{o.batch.overhead_s:.3f} s + {o.batch.per_task_s:.3f} s k + n/(k {o.service_per_s:,.0f}/s)"
+            scatter = found.law.noise_scv[o.name] ** 0.5
+            out.print(f"  {o.name}: b = {law}, R2 {found.law.r2[o.name]:.2f}, scatter {scatter:.0%}")
+    out.print(_table(found))
+    right, pairs = pairs_in_order(found.settings, lambda one: one.predicted.mean_s)
+    out.print(
+        f"[bold]{found.app}[/] at {rate(found.rate_per_s)}: median error of the mean "
+        f"{median_error(found.settings):.1%}, {right} of {pairs} pairs in the right order"
+    )
+
+
+def _table(found: Fidelity) -> Table:
+    table = Table(box=None, pad_edge=False)
+    names = found.law.topology.names
+    for heading in (
+        "/".join(names),
+        "predicted",
+        "law alone",
+        "measured",
+        "error",
+        "p95",
+        "measured",
+        "burst",
+        "measured",
+    ):
+        table.add_column(heading, justify="right")
+    for one in found.settings:
+        table.add_row(
+            "/".join(str(one.processors[name]) for name in names),
+            seconds(one.predicted.mean_s),
+            seconds(one.law_mean_s),
+            seconds(one.measured.mean_s),
+            f"{one.error:+.1%}",
+            seconds(one.predicted.p95_s),
+            seconds(one.measured.p95_s),
+            rate(one.predicted.rate_per_s),
+            rate(one.measured.rate_per_s),
+        )
+    return table
