@@ -141,7 +141,11 @@ def settings_of(graph: RunningGraph, control: Control) -> Settings:
         goal_from(list(control.slo)),
         limits=Limits(budget=control.budget, most_of=most),
         rules=Rules(
-            cooldown_s=control.cooldown_s, settle_down_s=control.settle_down_s, pause_s=0.5, stale_after_s=30.0
+            cooldown_s=control.cooldown_s,
+            settle_down_s=control.settle_down_s,
+            dead_band=0.0,  # it guards against moves that cost more than they bring: here a move costs nothing
+            pause_s=0.5,
+            stale_after_s=30.0,
         ),
         forecaster=forecaster("trend", step_s=control.interval_s) if entry.forecaster else None,
     )
