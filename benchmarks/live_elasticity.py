@@ -3,9 +3,10 @@
 Usage: live_elasticity.py [--apps a,b] [--policies x,y] [--seconds S] [--out FILE.jsonl]
 
 Every application runs under every policy in the same session, one after the other, at the same load; a run that is in
-the file already is not run again. The table says for how many rows the promise was kept, what it cost against holding a plan for the peak all the time (headgate's plan by the costs of the first run, the same
-for all policies of an application), how often k moved, and the most processors held. What bounds it: applications that
-compute share two cores, so their k is worth less than it costs; those that wait show k as a cluster would.
+the file already is not run again. The table says for how many rows the promise was kept, what it cost against holding a
+plan for the peak all the time (headgate's plan by the costs of the first run, the same for all policies of an
+application), how often k moved, and the most processors held. What bounds it: applications that compute share two
+cores, so their k is worth less than it costs; those that wait show k as a cluster would.
 """
 
 from __future__ import annotations
