@@ -21,6 +21,11 @@ def test_a_rate_beyond_all_slots_has_no_allocation() -> None:
     assert allocations({"a": 20.0}, {"a": 16}, slots=16) == []
 
 
+def test_many_operators_do_not_make_a_million_of_them() -> None:
+    names = [f"op{i}" for i in range(7)]
+    assert 6 <= len(allocations(dict.fromkeys(names, 0.5), dict.fromkeys(names, 8), slots=64)) <= 2000
+
+
 def test_settings_lie_apart_and_none_is_far_slower_than_the_fastest() -> None:
     means = [1.0, 1.01, 1.02, 1.5, 2.2, 3.1, 50.0]
     assert spread_out(means, 4) == [0, 3, 4, 5]

@@ -26,14 +26,17 @@ from headgate.simulate.twin import Twin, twin_of
 from headgate.spark.edges.births import quantile_s
 from headgate.spark.runtime import Running, start
 
+_WARM_S = 60.0
+"""Until the JVM has compiled what batches run through: their overhead halves meanwhile."""
 _LOOK_S = 12.0
 _LOGGED_S = 1.0
 _SETTLE_SHARE = 0.3
 _BURST_S = 3.0
-_BUSY = 0.8
-"""Unless a rate is given: one processor of the busiest operator would be this busy."""
+_BUSY = 2.5
+"""Unless a rate is given: so many processors of the busiest operator would be at work."""
 _MOST_OF_CALM = 3.0
 _SIMULATED_S, _SEED = 2000.0, 1
+_PLAYED = 24
 
 Say = Callable[[str], None]
 
@@ -63,7 +66,6 @@ def measure_fidelity(
         raise BadInput(f"application {app.name!r} makes no rows of its own: there is nothing to compare on")
     with start(app.build(), spark, folder, fuse=fuse) as running:
         trial = _Trial(app, running, spark.sparkContext.defaultParallelism)
-        say("warming up")
         warm_up(app, running)
         rate, law = trial.learn(rate_per_s, say)
         chosen = _chosen(trial, law, rate, count)
@@ -77,14 +79,18 @@ def measure_fidelity(
 
 
 def _chosen(trial: _Trial, law: MeasuredLaw, rate: float, count: int) -> list[tuple[Processors, Figures, float]]:
-    twin = twin_of(law.topology, law.visited, law.noise_scv, FEED_S)
+    """Some that lie apart by the law alone are played out; of those, the ones that lie apart by the twin."""
     found = allocations(law.busy(rate), trial.most, trial.slots)
-    told = [_predicted(twin, law, rate, processors) for processors in found]
-    known = [(k, figures) for k, figures in zip(found, told, strict=True) if figures is not None]
-    if not known:
+    if not found:
         raise BadInput(f"{rate:,.0f} rows/s is more than {trial.slots} slots carry: give a lower --rate")
-    picked = spread_out([figures.mean_s for _, figures in known], count)
-    return [(*known[i], _law_mean_s(law, rate, known[i][0])) for i in picked]
+    ways = twin_of(law.topology, law.visited).ways
+    # the law hop by hop along the twin's ways, with half of the feeder's interval before
+    alone = [predict_allocation(ways, rate, processors).sojourn.mean_s + FEED_S / 2 for processors in found]
+    some = spread_out(alone, _PLAYED)
+    twin = twin_of(law.topology, law.visited, law.noise_scv, FEED_S)
+    told = [(found[i], _predicted(twin, law, rate, found[i]), alone[i]) for i in some]
+    known = [(processors, figures, law_s) for processors, figures, law_s in told if figures is not None]
+    return [known[i] for i in spread_out([figures.mean_s for _, figures, _ in known], count)]
 
 
 def _predicted(twin: Twin, law: MeasuredLaw, rate: float, processors: Processors) -> Figures | None:
@@ -92,12 +98,6 @@ def _predicted(twin: Twin, law: MeasuredLaw, rate: float, processors: Processors
     if told.mean_s is None or told.p95_s is None:
         return None
     return Figures(told.mean_s, told.p95_s, law.burst_per_s(rate * _BURST_S, processors))
-
-
-def _law_mean_s(law: MeasuredLaw, rate: float, processors: Processors) -> float:
-    """The law hop by hop along the twin's ways, with half of the feeder's interval before."""
-    ways = twin_of(law.topology, law.visited).ways
-    return predict_allocation(ways, rate, processors).sojourn.mean_s + FEED_S / 2
 
 
 @dataclass(slots=True)
@@ -114,14 +114,17 @@ class _Trial:
 
     def learn(self, rate_per_s: float | None, say: Say) -> tuple[float, MeasuredLaw]:
         """First at a calm rate, which tells how much one processor does; then at the rate to compare at."""
+        say(f"warming up for {_WARM_S:g} s")
+        for k in (4, 1, 2):
+            self.feed(self.app.calm_per_s, self._even(k), _WARM_S / 3)
         since, fed = time.time(), self._fed()
         say("learning what a row costs")
         self.feed(self.app.calm_per_s, self._even(2), _LOOK_S)
         law = self._law(since, fed)
         one = law.busy(1.0)
         rate = rate_per_s or min(_BUSY / max(one.values()), _MOST_OF_CALM * self.app.calm_per_s)
-        found = allocations(law.busy(rate), self.most, self.slots) or [self._even(4)]
-        for processors in {_told(k): k for k in (found[0], found[len(found) // 2], max(found, key=_total))}.values():
+        found = sorted(allocations(law.busy(rate), self.most, self.slots), key=_total) or [self._even(4)]
+        for processors in {_told(k): k for k in (found[0], found[len(found) // 2], found[-1])}.values():
             say(f"learning what a task costs: {_told(processors)}")
             self.feed(rate, processors, _LOOK_S)
         return rate, self._law(since, fed)

@@ -6,11 +6,13 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
 Processors = Mapping[str, int]
 _BUSIEST = 0.85
-_SCALES = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
+_LEVELS = ((1.0, 0), (2.0, 2), (1.0, 1), (1.5, 2), (3.0, 4))
+"""Times just enough, and at least so many more; the telling ones first, for pipelines of many operators."""
+_MOST_COMBINED = 1500
 _WIDEST = 6.0
 """Slower by more than this than the fastest takes longer to settle than anybody waits."""
 
@@ -40,21 +42,21 @@ class Compared:
 
 
 def allocations(busy: Mapping[str, float], most: Mapping[str, int], slots: int) -> list[dict[str, int]]:
-    """From just enough to plenty, and just enough with one operator given more, within what there is.
+    """Every operator from just enough to twice that and a little more, in all combinations, within what there is.
 
-    >>> allocations({"a": 0.8, "b": 1.6}, {"a": 4, "b": 4}, slots=4)
-    [{'a': 1, 'b': 2}, {'a': 2, 'b': 2}, {'a': 1, 'b': 3}]
+    >>> allocations({"a": 0.8, "b": 1.6}, {"a": 2, "b": 4}, slots=4)
+    [{'a': 1, 'b': 2}, {'a': 1, 'b': 3}, {'a': 2, 'b': 2}]
     """
-
-    def scaled(scale: float, extra: str = "", more: int = 0) -> dict[str, int]:
-        wanted = {n: math.ceil(scale * b / _BUSIEST - 1e-9) + (more if n == extra else 0) for n, b in busy.items()}
-        return {name: min(max(k, 1), most[name]) for name, k in wanted.items()}
-
-    found = [scaled(scale) for scale in _SCALES]
-    found += [scaled(1.0, name, more) for name in busy for more in (1, 2)]
-    keeps_up = (k for k in found if all(busy[name] <= _BUSIEST * k[name] + 1e-9 for name in busy))
-    fits = [k for k in keeps_up if sum(k.values()) <= slots]
-    return [k for i, k in enumerate(fits) if k not in fits[:i]]
+    enough = {name: max(math.ceil(work / _BUSIEST - 1e-9), 1) for name, work in busy.items()}
+    if any(enough[name] > most[name] for name in busy):
+        return []
+    levels = _LEVELS[: max(int(_MOST_COMBINED ** (1 / len(busy))), 2)]
+    choices = [
+        sorted({min(max(math.ceil(times * k), k + more), most[name]) for times, more in levels})
+        for name, k in enough.items()
+    ]
+    combined = (dict(zip(busy, ks, strict=True)) for ks in product(*choices))
+    return [k for k in combined if sum(k.values()) <= slots]
 
 
 def spread_out(means_s: Sequence[float], count: int) -> list[int]:
