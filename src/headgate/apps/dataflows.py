@@ -117,10 +117,16 @@ def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], paths: tuple[P
 
 
 @contextmanager
-def brought_up(dataflow: Dataflow) -> Iterator[App]:
-    """The application with a store to ask and a folder to write to; both are gone afterwards."""
+def surroundings(dataflow: Dataflow) -> Iterator[Surroundings]:
+    """A store to ask and a folder to write to; both are gone afterwards."""
     with TemporaryDirectory(prefix="headgate-archive-") as archive, local_store(STORE_WAITS_S) as port:
-        yield app_of(dataflow, Surroundings(port, archive, dataflow.waiting))
+        yield Surroundings(port, archive, dataflow.waiting)
+
+
+@contextmanager
+def brought_up(dataflow: Dataflow) -> Iterator[App]:
+    with surroundings(dataflow) as beside:
+        yield app_of(dataflow, beside)
 
 
 def app_of(dataflow: Dataflow, beside: Surroundings = NOWHERE) -> App:

@@ -64,7 +64,7 @@ def doing(task: str, beside: Surroundings) -> Callable[[DataFrame], DataFrame]:
     """The operator that does a task for each row, and fills the column of the same name."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with _TASKS[task](beside) as answer:
+        with TASKS[task](beside) as answer:
             for batch in batches:
                 place = batch.schema.get_field_index(task)
                 answers = [answer(int(message)) for message in batch.column(1).to_pylist()]
@@ -112,7 +112,7 @@ def _batch(beside: Surroundings) -> Iterator[Task]:
         yield write
 
 
-_TASKS: Mapping[str, Callable[[Surroundings], AbstractContextManager[Task]]] = {
+TASKS: Mapping[str, Callable[[Surroundings], AbstractContextManager[Task]]] = {
     "blob": _blob,
     "table": _table,
     "pi": _pi,
@@ -122,7 +122,7 @@ _TASKS: Mapping[str, Callable[[Surroundings], AbstractContextManager[Task]]] = {
 
 
 def viete(places: int) -> str:
-    """The places of pi by Viete's product of ``TERMS`` terms; the first nine are those of pi itself.
+    """The places of pi by Viete's product of ``TERMS`` terms; the first eight are those of pi itself.
 
         2 / pi = prod a_n / 2,   a_1 = sqrt 2,   a_{n+1} = sqrt(2 + a_n)
 
