@@ -38,7 +38,7 @@ from headgate.errors import EnvironmentLacks
 T = TypeVar("T")
 SCHEMA = "id long, message string, blob long, table long, pi string, parse long, batch long"
 STORE_WAITS_S: Mapping[str, float] = {"blob": 0.004, "table": 0.003}
-COMPUTING_WAITS_S: Mapping[str, float] = {"pi": 0.0025, "parse": 0.002}
+COMPUTING_WAITS_S: Mapping[str, float] = {"pi": 0.0025, "parse": 0.0015}
 TERMS, PLACES, DIGITS = 15, 600, 10
 MESSAGES, READINGS = 16, 400
 LINE_BYTES, WINDOW_LINES = 100, 100
