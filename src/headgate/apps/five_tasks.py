@@ -67,7 +67,8 @@ def doing(task: str, beside: Surroundings) -> Callable[[DataFrame], DataFrame]:
         with TASKS[task](beside) as answer:
             for batch in batches:
                 place = batch.schema.get_field_index(task)
-                answers = [answer(int(message)) for message in batch.column(1).to_pylist()]
+                numbers = np.asarray(batch.column("message").cast(pa.int64())).tolist()
+                answers = [answer(number) for number in numbers]
                 yield batch.set_column(place, task, pa.array(answers, batch.schema.field(place).type))
 
     return lambda rows: rows.mapInArrow(work, SCHEMA)
