@@ -7,6 +7,7 @@ the first n rows can be worked out without having seen the run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +36,8 @@ class App:
     """``rows(source, first, count)`` makes the rows numbered ``first`` on; ``check(rows fed, sinks)`` judges them.
 
     Without ``rows`` the sources are fed by others, or are streams of Spark's own; without ``check`` nobody knows the
-    right answer. ``given(path)`` is the same application with the records of a real file, over and over.
+    right answer. ``given(path)`` is the same application with the records of a real file, over and over. ``beside()``
+    brings up what has to be there while it runs, such as a server, and gives the application that knows where it is.
     """
 
     name: str
@@ -48,6 +50,11 @@ class App:
     slo: str = "mean=5s"
     processors: Mapping[str, int] | None = None
     given: Callable[[Path], App] | None = None
+    beside: Callable[[], AbstractContextManager[App]] | None = None
+
+    def brought_up(self) -> AbstractContextManager[App]:
+        """The application ready to run, for as long as the block lasts."""
+        return self.beside() if self.beside else nullcontext(self)
 
 
 def compare(expected: Mapping[object, int], found: Mapping[object, int], rows_out: int) -> Answer:

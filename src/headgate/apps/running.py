@@ -46,8 +46,7 @@ def run_app(
     ``fleet`` makes what brings executors and nodes to the plan, where there are any. Interrupted, the run stops between
     two batches; started again in the same folder, it goes on where it was.
     """
-    pipeline = app.build()
-    with start(pipeline, spark, folder, app.processors, fuse) as running:
+    with app.brought_up() as ready, start(pipeline := ready.build(), spark, folder, app.processors, fuse) as running:
         warm_up(app, running)
         _size(app, running, control, load(0.0))
         feeds = {name: running.feed(name) for name in running.graph.sources}
