@@ -64,7 +64,7 @@ def measure_fidelity(
     """Compare ``count`` allocations, each run for ``seconds``, at ``rate_per_s`` rows of every source."""
     if app.rows is None:
         raise BadInput(f"application {app.name!r} makes no rows of its own: there is nothing to compare on")
-    with start(app.build(), spark, folder, fuse=fuse) as running:
+    with app.brought_up() as ready, start(ready.build(), spark, folder, fuse=fuse) as running:
         trial = _Trial(app, running, spark.sparkContext.defaultParallelism)
         warm_up(app, running)
         rate, law = trial.learn(rate_per_s, say)
