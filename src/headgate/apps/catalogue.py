@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 from headgate.apps import (
     chain,
+    commodity_count,
     fpd,
     top_n,
     wordcount,
@@ -20,6 +21,7 @@ APPS: dict[str, App] = {
         chain.APP,
         top_n.APP,
         fpd.APP,
+        commodity_count.APP,
     )
 }
 
