@@ -8,6 +8,7 @@ from headgate.apps import (
     chain,
     commodity_count,
     fpd,
+    grep,
     top_n,
     wordcount,
 )
@@ -22,6 +23,7 @@ APPS: dict[str, App] = {
         top_n.APP,
         fpd.APP,
         commodity_count.APP,
+        grep.APP,
     )
 }
 
