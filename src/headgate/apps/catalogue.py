@@ -9,6 +9,7 @@ from headgate.apps import (
     commodity_count,
     fpd,
     grep,
+    rolling_count,
     top_n,
     wordcount,
 )
@@ -24,6 +25,7 @@ APPS: dict[str, App] = {
         fpd.APP,
         commodity_count.APP,
         grep.APP,
+        rolling_count.APP,
     )
 }
 
