@@ -11,6 +11,7 @@ from headgate.apps import (
     grep,
     rolling_count,
     top_n,
+    unique_visitor,
     wordcount,
 )
 from headgate.apps.app import App
@@ -26,6 +27,7 @@ APPS: dict[str, App] = {
         commodity_count.APP,
         grep.APP,
         rolling_count.APP,
+        unique_visitor.APP,
     )
 }
 
