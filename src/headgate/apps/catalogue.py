@@ -9,6 +9,7 @@ from headgate.apps import (
     commodity_count,
     fpd,
     grep,
+    page_view,
     rolling_count,
     top_n,
     unique_visitor,
@@ -28,6 +29,7 @@ APPS: dict[str, App] = {
         grep.APP,
         rolling_count.APP,
         unique_visitor.APP,
+        page_view.APP,
     )
 }
 
