@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from headgate.apps import (
     chain,
     commodity_count,
+    data_clean,
     fpd,
     grep,
     page_view,
@@ -30,6 +31,7 @@ APPS: dict[str, App] = {
         rolling_count.APP,
         unique_visitor.APP,
         page_view.APP,
+        data_clean.APP,
     )
 }
 
