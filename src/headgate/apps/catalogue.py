@@ -10,6 +10,7 @@ from headgate.apps import (
     data_clean,
     fpd,
     grep,
+    hashtags,
     page_view,
     rolling_count,
     top_n,
@@ -32,6 +33,7 @@ APPS: dict[str, App] = {
         unique_visitor.APP,
         page_view.APP,
         data_clean.APP,
+        hashtags.APP,
     )
 }
 
