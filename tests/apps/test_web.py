@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from headgate.apps import (
     commodity_count,
     data_clean,
+    dirty_lines,
     grep,
     hashtags,
     page_view,
@@ -127,7 +128,7 @@ def test_generated_lines_are_as_skewed_and_as_long_as_real_ones() -> None:
 
 
 def test_one_line_in_five_is_dirty_and_half_of_these_are_rejected_for_every_reason_there_is() -> None:
-    whole, dirty = user_behaviour.lines_of(0, 10_000), data_clean.lines_of(0, 10_000)
+    whole, dirty = user_behaviour.lines_of(0, 10_000), dirty_lines.lines_of(0, 10_000)
     reasons = Counter(data_clean.cleaned(line)[-1] for line in dirty)
     assert 0.17 < sum(a != b for a, b in zip(whole, dirty, strict=True)) / 10_000 < 0.23
     assert 0.08 < 1 - reasons[""] / 10_000 < 0.12
@@ -137,7 +138,7 @@ def test_one_line_in_five_is_dirty_and_half_of_these_are_rejected_for_every_reas
 @given(st.integers(0, 10**6), st.integers(0, 4))
 def test_what_can_be_repaired_is_the_record_that_it_was(number: int, how: int) -> None:
     (line,) = user_behaviour.lines_of(number, 1)
-    before, after = data_clean.cleaned(line), data_clean.cleaned(data_clean.spoilt(line, how))
+    before, after = data_clean.cleaned(line), data_clean.cleaned(dirty_lines.spoilt(line, how))
     kept = slice(1, None) if how != 3 else slice(4, None)
     assert after[kept] == before[kept]
     assert after[-1] == ""

@@ -17,14 +17,12 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headgate.apps import user_behaviour
 from headgate.apps.app import Answer, App, compare
-from headgate.apps.drawing import uniform
+from headgate.apps.dirty_lines import lines_of
 from headgate.apps.given import Records, cycled
 from headgate.apps.judging import first_of
 from headgate.apps.user_behaviour import BEHAVIOURS, lines_in_csv
@@ -116,36 +114,6 @@ def cleaned(line: str) -> Cleaned:
 
 def _rejected(line: str, reason: str) -> Cleaned:
     return (line, None, None, None, None, None, reason)
-
-
-def lines_of(first: int, count: int) -> list[str]:
-    """The lines of user behaviour numbered ``first`` on, every fifth or so of them spoilt."""
-    at = np.arange(first, first + count, dtype=np.int64)
-    spoils = np.floor(50 * uniform(at, 9)).astype(np.int64).tolist()
-    whole = user_behaviour.lines_of(first, count)
-    return [spoilt(line, spoil) for line, spoil in zip(whole, spoils, strict=True)]
-
-
-def spoilt(line: str, how: int) -> str:
-    """A line as a careless sender writes it; as it was for any ``how`` from 10 on.
-
-    >>> [spoilt("1,2,3,pv,1511658000", how) for how in (1, 5, 10)]
-    ['1,2,3, PV ,1511658000', '1,2,3,p', '1,2,3,pv,1511658000']
-    """
-    user, item, category, behaviour, at = line.split(",")
-    ways = {
-        0: f"{user};{item};{category};{behaviour};{at}",
-        1: f"{user},{item},{category}, {behaviour.upper()} ,{at}",
-        2: f"{user},{item},{category},{behaviour},{at}000",
-        3: f"{user},{item},,{behaviour},{at}",
-        4: f" {user}\t{item}\t{category}\t{behaviour}\t{at} ",
-        5: line[: len(f"{user},{item},{category},") + 1],
-        6: f"{user},{item},{category},click,{at}",
-        7: f"guest,{item},{category},{behaviour},{at}",
-        8: f"{user},{item},{category},{behaviour},0",
-        9: f"{user},{item},{category},{behaviour},{at},{at}",
-    }
-    return ways.get(how, line)
 
 
 def rows(source: str, first: int, count: int, lines: Records[str] = lines_of) -> pa.Table:
