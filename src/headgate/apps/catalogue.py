@@ -7,8 +7,15 @@ from difflib import get_close_matches
 from headgate.apps import (
     chain,
     dataflows,
+    commodity_count,
+    data_clean,
     fpd,
+    grep,
+    hashtags,
+    page_view,
+    rolling_count,
     top_n,
+    unique_visitor,
     wordcount,
 )
 from headgate.apps.app import App
@@ -22,6 +29,13 @@ APPS: dict[str, App] = {
         top_n.APP,
         fpd.APP,
         *dataflows.APPS,
+        commodity_count.APP,
+        grep.APP,
+        rolling_count.APP,
+        unique_visitor.APP,
+        page_view.APP,
+        data_clean.APP,
+        hashtags.APP,
     )
 }
 
