@@ -6,8 +6,14 @@ from difflib import get_close_matches
 
 from headgate.apps import (
     chain,
+    finance,
+    flight_distances,
     fpd,
+    grid,
     top_n,
+    traffic,
+    vht,
+    vld,
     wordcount,
 )
 from headgate.apps.app import App
@@ -20,6 +26,12 @@ APPS: dict[str, App] = {
         chain.APP,
         top_n.APP,
         fpd.APP,
+        vld.APP,
+        vht.APP,
+        traffic.APP,
+        finance.APP,
+        grid.APP,
+        flight_distances.APP,
     )
 }
 
