@@ -19,7 +19,7 @@ from headgate.apps.adsb import fix, position, position_message
 from headgate.apps.app import Answer
 from headgate.apps.catalogue import APPS
 from headgate.apps.flight_track import metres_between
-from headgate.apps.sift import features_of, matches_by_logo, matches_one_by_one
+from headgate.apps.sift import features_of, matches_by_formula, matches_by_logo
 from headgate.apps.turns import Queue
 from headgate.apps.video import LOGOS, frame, logo, shown_in
 from headgate.errors import BadInput
@@ -98,14 +98,14 @@ def test_a_video_in_which_too_little_is_found_is_not_accepted() -> None:
 
 
 @pytest.mark.parametrize("number", range(0, 100, 20))
-def test_features_are_whole_numbers_and_match_as_opencv_matches_them(number: int) -> None:
+def test_features_are_whole_numbers_and_opencv_matches_them_as_the_formula_does(number: int) -> None:
     found = features_of(frame(number))
     assert np.array_equal(found, found.astype(np.uint8))
-    assert np.array_equal(matches_by_logo(found), matches_one_by_one(found))
+    assert np.array_equal(matches_by_logo(found), matches_by_formula(found))
 
 
 def test_every_logo_is_most_like_itself() -> None:
-    assert [int(matches_one_by_one(features_of(logo(number) // 2 + 60)).argmax()) for number in range(LOGOS)] == list(
+    assert [int(matches_by_formula(features_of(logo(number) // 2 + 60)).argmax()) for number in range(LOGOS)] == list(
         range(LOGOS)
     )
 
@@ -121,7 +121,7 @@ def test_a_tree_that_is_put_aside_and_taken_up_again_goes_on_as_if_nothing_had_b
     straight, resumed = vht.new_tree(), vht.new_tree()
     for _, _, _, figures, label in vht.applicants_of(0, 200):
         resumed = pickle.loads(pickle.dumps(resumed))
-        assert vht.tested(straight, figures, label) == vht.tested(resumed, figures, label)
+        assert vht.foretold(straight, figures, label) == vht.foretold(resumed, figures, label)
 
 
 def test_the_messages_of_a_symbol_are_numbered_without_a_gap_over_both_sources() -> None:

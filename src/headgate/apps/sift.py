@@ -41,19 +41,19 @@ def logo_features() -> tuple[Features, Numbers]:
 
 
 def matches_by_logo(found: Features) -> Numbers:
-    """|a - b|^2 = |a|^2 + |b|^2 - 2ab, for all pairs at once."""
-    known, owner = logo_features()
-    squared = (found**2).sum(axis=1)[:, None] + (known**2).sum(axis=1) - 2 * found @ known.T
-    nearest, second = np.partition(squared, 1, axis=1)[:, :2].T.astype(np.int64)
-    clear = 25 * nearest < 16 * second
-    return np.bincount(owner[squared.argmin(axis=1)[clear]], minlength=LOGOS)
-
-
-def matches_one_by_one(found: Features) -> Numbers:
-    """The same by OpenCV's own matcher and a plain loop, to hold ours against."""
+    """OpenCV compares them: on one thread, which numpy's product of matrices is not."""
     known, owner = logo_features()
     matches = np.zeros(LOGOS, np.int64)
     for nearest, second in extra("cv2").BFMatcher().knnMatch(found, known, k=2):
         if 25 * round(nearest.distance**2) < 16 * round(second.distance**2):
             matches[owner[nearest.trainIdx]] += 1
     return matches
+
+
+def matches_by_formula(found: Features) -> Numbers:
+    """The same by |a - b|^2 = |a|^2 + |b|^2 - 2ab for all pairs at once, to hold OpenCV's against."""
+    known, owner = logo_features()
+    squared = (found**2).sum(axis=1)[:, None] + (known**2).sum(axis=1) - 2 * found @ known.T
+    nearest, second = np.partition(squared, 1, axis=1)[:, :2].T.astype(np.int64)
+    clear = 25 * nearest < 16 * second
+    return np.bincount(owner[squared.argmin(axis=1)[clear]], minlength=LOGOS)

@@ -71,7 +71,9 @@ def learned(key: tuple[int], applicants: Iterator[pd.DataFrame], state: GroupSta
         arrived += map(
             list, zip(some["turn"].tolist(), some["number"].tolist(), known, some["label"].tolist(), strict=True)
         )
-    told = [(number, key[0], label, tested(tree, figures, label)) for _, number, figures, label in queue.take(arrived)]
+    told = [
+        (number, key[0], label, foretold(tree, figures, label)) for _, number, figures, label in queue.take(arrived)
+    ]
     state.update((pickle.dumps(tree), queue.text()))
     if told:
         yield pd.DataFrame(told, columns=["number", "region", "label", "predicted"])
@@ -81,7 +83,7 @@ def new_tree() -> Any:
     return extra("river.tree").HoeffdingTreeClassifier(grace_period=50, delta=1e-4)
 
 
-def tested(tree: Any, figures: list[int], label: int) -> int:
+def foretold(tree: Any, figures: list[int], label: int) -> int:
     """What the tree says of an applicant before it learns how things went."""
     known = dict(zip(FIGURES, figures, strict=True))
     predicted = tree.predict_one(known)
@@ -123,7 +125,7 @@ def predictions_of(count: int) -> list[Prediction]:
     """The first ``count`` applicants through river, one by one."""
     trees: defaultdict[int, Any] = defaultdict(new_tree)
     return [
-        (number, region, label, tested(trees[region], figures, label))
+        (number, region, label, foretold(trees[region], figures, label))
         for number, region, _, figures, label in applicants_of(0, count)
     ]
 

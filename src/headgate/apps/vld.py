@@ -27,7 +27,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from headgate.apps.app import Answer, App, compare
 from headgate.apps.extra import extra
-from headgate.apps.sift import LENGTH, Numbers, features_of, matches_by_logo, matches_one_by_one
+from headgate.apps.sift import LENGTH, Numbers, features_of, matches_by_formula, matches_by_logo
 from headgate.apps.video import HEIGHT, LOGOS, WIDTH, Image, frame, shown_in
 from headgate.spark.pipeline import Pipeline
 
@@ -121,7 +121,7 @@ def rows(source: str, first: int, count: int) -> pa.Table:
 
 
 def logos_in(image: Image) -> str:
-    return named(matches_one_by_one(features_of(image)))
+    return named(matches_by_formula(features_of(image)))
 
 
 def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame]) -> Answer:
@@ -129,7 +129,7 @@ def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame]) -> Answer:
 
 
 def judged(frames: int, told: list[Found]) -> Answer:
-    """Each frame once, with the logos that a plain loop finds in it; and most of the logos that were put there."""
+    """Each frame once, with the logos that the formula finds in it; and most of the logos that were put there."""
     wanted: Counter[object] = Counter((number, logos_in(frame(number))) for number in range(frames))
     answer, recall = compare(wanted, Counter[object](told), len(told)), recall_of(told)
     return answer if recall >= RECALL else replace(answer, exact=False, note=f"only {recall:.0%} of the logos found")
