@@ -16,6 +16,14 @@ from headgate.apps import (
     rolling_count,
     top_n,
     unique_visitor,
+    finance,
+    flight_distances,
+    fpd,
+    grid,
+    top_n,
+    traffic,
+    vht,
+    vld,
     wordcount,
 )
 from headgate.apps.app import App
@@ -36,6 +44,12 @@ APPS: dict[str, App] = {
         page_view.APP,
         data_clean.APP,
         hashtags.APP,
+        vld.APP,
+        vht.APP,
+        traffic.APP,
+        finance.APP,
+        grid.APP,
+        flight_distances.APP,
     )
 }
 
