@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from headgate.apps import (
     chain,
     fpd,
+    shop,
     top_n,
     wordcount,
 )
@@ -19,6 +20,7 @@ APPS: dict[str, App] = {
         wordcount.APP,
         chain.APP,
         top_n.APP,
+        shop.APP,
         fpd.APP,
     )
 }

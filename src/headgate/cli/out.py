@@ -55,35 +55,3 @@ def status(what: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]
         return
     with out.status(what) as spinner:
         yield lambda step: spinner.update(f"{what}: {step}")
-
-
-def seconds(value: float | None) -> str:
-    """A time a person reads at a glance.
-
-    >>> seconds(0.0), seconds(0.0123), seconds(2.5), seconds(91_800.0), seconds(None), seconds(float("inf"))
-    ('0 s', '12.3 ms', '2.5 s', '25.5 h', '-', 'never')
-    """
-    if value is None:
-        return "-"
-    if math.isinf(value):
-        return "never"
-    if value == 0:
-        return "0 s"
-    if value < 1e-3:
-        return f"{value * 1e6:.3g} us"
-    if value < 1:
-        return f"{value * 1e3:.3g} ms"
-    if value < 120:
-        return f"{value:.3g} s"
-    return f"{value / 60:.3g} min" if value < 7200 else f"{value / 3600:.3g} h"
-
-
-def rate(value: float) -> str:
-    """Rows a second.
-
-    >>> rate(1234.5), rate(float("inf"))
-    ('1,234 rows/s', 'any rate')
-    """
-    if math.isinf(value):
-        return "any rate"
-    return f"{value:,.0f} rows/s" if value >= 100 else f"{value:.3g} rows/s"
