@@ -28,7 +28,7 @@ class Outcome:
     """``kept_share`` is the share of rows in windows in which the promise was kept; ``None`` where none was made.
 
     ``static_peak`` is how many processors a fixed allocation for the peak would hold all the time, by the laws as
-    measured in this run.
+    measured in this run. ``interrupted``: somebody ended the load before its time.
     """
 
     app: str
@@ -46,6 +46,8 @@ class Outcome:
     ticks: tuple[Tick, ...]
     why_grouped: tuple[str, ...]
     restarts: tuple[str, ...]
+    began_s: float = 0.0
+    interrupted: bool = False
 
     @property
     def rescales(self) -> int:
@@ -85,6 +87,7 @@ def outcome_of(
         ticks=tuple(ticks),
         why_grouped=running.why_grouped,
         restarts=tuple(running.restarts),
+        began_s=began_s,
     )
 
 

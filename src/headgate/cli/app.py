@@ -12,14 +12,19 @@ from typing import Annotated, Protocol, runtime_checkable
 import typer
 
 from headgate import __version__
+from headgate.cli.apps import apps
 from headgate.cli.cluster import app as cluster_app
 from headgate.cli.demo import demo
+from headgate.cli.explain import explain
 from headgate.cli.plan import plan
 from headgate.cli.policies import policies
 from headgate.cli.replay import replay
+from headgate.cli.report import report
 from headgate.cli.reproduce import reproduce
 from headgate.cli.run import run as run_command
 from headgate.cli.simulate import simulate
+from headgate.cli.status import status
+from headgate.cli.top import top
 from headgate.errors import HeadgateError
 
 app = typer.Typer(
@@ -35,6 +40,11 @@ app.command()(reproduce)
 app.command("run")(run_command)
 app.add_typer(cluster_app, name="cluster")
 app.command()(demo)
+app.command()(status)
+app.command()(top)
+app.command()(explain)
+app.command()(report)
+app.command()(apps)
 app.command()(policies)
 
 

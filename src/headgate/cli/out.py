@@ -7,9 +7,12 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from headgate.errors import BadInput
 
 
 def finite(value: object) -> object:
@@ -27,6 +30,14 @@ def print_json(document: Mapping[str, object]) -> None:
     """One JSON document on standard output."""
     sys.stdout.write(json.dumps(finite(document), indent=2) + "\n")
     sys.stdout.flush()
+
+
+def write_page(path: Path, text: str) -> None:
+    """A page where the user wants it."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise BadInput(f"{path}: cannot be written ({problem.strerror or problem}); choose another place") from None
 
 
 def console() -> Console:

@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from headgate.cli.out import console, print_json
+from headgate.cli.out import console, print_json, write_page
 from headgate.config.capacity_file import read_capacity
 from headgate.config.trace_file import Trace, read_trace
 from headgate.errors import BadInput
@@ -76,7 +76,7 @@ def replay(
     document = as_document(options, said, read, reports)
     document["wall_s"] = round(time.perf_counter() - began, 3)
     if html is not None:
-        _write(html, replay_page(options, said, truth_of(points), [(r, read[r.trace].repairs) for r in reports]))
+        write_page(html, replay_page(options, said, truth_of(points), [(r, read[r.trace].repairs) for r in reports]))
     if json_out:
         print_json(document)
     else:
@@ -195,13 +195,6 @@ def _sizes(text: str) -> tuple[int, ...]:
 def _all_cores() -> int:
     # those this process may use, where the system can say; a container's share is not the machine's
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _write(path: Path, page: str) -> None:
-    try:
-        path.write_text(page, encoding="utf-8")
-    except OSError as problem:
-        raise BadInput(f"{path}: cannot be written ({problem.strerror or problem}); choose another place") from None
 
 
 @contextmanager

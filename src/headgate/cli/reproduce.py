@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from headgate.cli.out import console, print_json, status
+from headgate.cli.out import console, print_json, status, write_page
 from headgate.errors import BadInput
 from headgate.plan.catalogue import unknown
 from headgate.report.reproduction_page import reproduction_page
@@ -47,19 +47,12 @@ def reproduce(
     with status(f"reproducing {paper}", quiet=json_out) as progress:
         rows = list(made(progress))
     if html is not None:
-        _write(html, reproduction_page(paper, rows))
+        write_page(html, reproduction_page(paper, rows))
     if json_out:
         print_json({"paper": paper, "rows": [asdict(row) for row in rows]})
     else:
         _show(rows)
     return 0
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as problem:
-        raise BadInput(f"{path}: cannot be written ({problem.strerror}); choose another place") from None
 
 
 def _show(rows: list[Row]) -> None:

@@ -36,7 +36,7 @@ def load(record: RunRecord, frame: Frame) -> str:
 def sojourn(record: RunRecord, frame: Frame) -> str:
     """The latency that was measured and predicted, against the promise."""
     drawn = [what for what in ("mean", "p95") if what in record.bounds or what == "mean"]
-    lines = {what: over_time(record, latency(what)) for what in ("mean", "p95")}
+    lines = {what: _joined(over_time(record, latency(what))) for what in ("mean", "p95")}
     guess = over_time(record, lambda tick: tick.get("predicted_mean_s"))
     bounds = [(0.0, bound_s) for bound_s in record.bounds.values()]
     x, y = _x(record, frame), _y(frame, (*lines.values(), bounds))
@@ -92,6 +92,11 @@ def _y(frame: Frame, lines: Iterable[Points]) -> Axis:
     """High enough for all."""
     most = max((value for points in lines for _, value in points if value is not None), default=1.0)
     return frame.y(0.0, 1.12 * max(most, 1e-6))
+
+
+def _joined(points: Points) -> Points:
+    """Between two batches nothing comes out; the line goes on."""
+    return [(at, value) for at, value in points if value is not None]
 
 
 def _within(value: float | None, y: Axis) -> float | None:

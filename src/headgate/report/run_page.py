@@ -8,6 +8,7 @@ from html import escape
 
 from headgate.report.figures import promise, rate, seconds, share
 from headgate.report.page import page
+from headgate.report.plain_words import plain
 from headgate.report.run_charts import clock, fleet, held, load, sojourn, what_if
 from headgate.report.run_figures import kept_share, lasted_s, mean_of, slot_seconds_of
 from headgate.report.run_style import RUN_STYLE
@@ -144,7 +145,7 @@ def _decisions(decisions: Sequence[Line], began_s: float) -> str:
 
 def _decision(decision: Line, began_s: float) -> str:
     moves = "".join(f"<b>{escape(r['operator'])} {r['have']} &rarr; {r['want']}</b> " for r in decision["rescales"])
-    why = "".join(f"<li>{escape(reason)}</li>" for reason in decision["reasons"])
+    why = "".join(f"<li>{escape(plain(reason))}</li>" for reason in decision["reasons"])
     number = int(decision["number"])
     return (
         f'<li id="d{number}"><span class="when">{number} &middot; {clock(decision["at_s"] - began_s)}</span>'

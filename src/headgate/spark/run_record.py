@@ -6,6 +6,7 @@ Imports neither Spark nor compiled code: who looks at a run should not take memo
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,8 +79,11 @@ def measured_s(tick: Line, what: str = "mean") -> float | None:
     return None if value is None else float(value)
 
 
-def read_record(folder: Path) -> RunRecord:
-    """Everything since the run in this folder began; what an earlier run left there is not this one's."""
+def read_record(folder: Path, latest_bytes: int | None = None) -> RunRecord:
+    """Everything since the run in this folder began; what an earlier run left there is not this one's.
+
+    With ``latest_bytes`` only so much of the end of each log is read: enough for who looks every second.
+    """
     pipeline, control = _document(folder / "pipeline.json"), _document(folder / "control.json")
     if not pipeline:
         raise BadInput(f"no run in {folder}: it has no pipeline.json; give the folder of a `headgate run`")
@@ -89,9 +93,9 @@ def read_record(folder: Path) -> RunRecord:
         folder,
         pipeline,
         control,
-        tuple(_since(began_s, _lines(folder / "ticks.jsonl"))),
-        tuple(_numbered(_since(began_s, _lines(folder / "decisions.jsonl")))),
-        tuple(_since(began_s, _lines(folder / "fleet.jsonl"))),
+        tuple(_since(began_s, _lines(folder / "ticks.jsonl", latest_bytes))),
+        tuple(_numbered(_since(began_s, _lines(folder / "decisions.jsonl", latest_bytes)))),
+        tuple(_since(began_s, _lines(folder / "fleet.jsonl", latest_bytes))),
         _document(folder / "what_if.json"),
         outcome,
     )
@@ -120,11 +124,21 @@ def _document(path: Path) -> Line:
     return found if isinstance(found, dict) else {}
 
 
-def _lines(path: Path) -> Iterator[Line]:
+def _lines(path: Path, latest_bytes: int | None) -> Iterator[Line]:
     """Of the file that was put aside and of the one in use; half a line that is being written comes next time."""
     for part in (path.with_name(f"{path.name}.1"), path):
-        for text in (read_if_there(part) or "").splitlines():
+        for text in _text(part, latest_bytes).splitlines():
             try:
                 yield json.loads(text)
             except ValueError:
                 continue
+
+
+def _text(path: Path, latest_bytes: int | None) -> str:
+    try:
+        with path.open("rb") as file:
+            if latest_bytes is not None:
+                file.seek(max(file.seek(0, os.SEEK_END) - latest_bytes, 0))
+            return file.read().decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""
