@@ -49,7 +49,7 @@ def the_run(folder: Path) -> Path:
     return Path(json.loads(entry.read_text())["folder"])
 
 
-def wait_for(path: Path, process: subprocess.Popen[str], pattern: str, limit_s: float = 300.0) -> None:
+def wait_for(path: Path, process: subprocess.Popen[str], pattern: str, limit_s: float = 900.0) -> None:
     until = time.monotonic() + limit_s
     while not any(path.glob(pattern)):
         assert process.poll() is None
@@ -60,7 +60,7 @@ def wait_for(path: Path, process: subprocess.Popen[str], pattern: str, limit_s: 
 @pytest.mark.slow
 def test_a_demo_is_exact_and_leaves_a_page_and_its_record(tmp_path: Path) -> None:
     process = demo(tmp_path, "--seconds", "15", "--json")
-    out, err = process.communicate(timeout=600)
+    out, err = process.communicate(timeout=900)
     assert (process.returncode, err) == (0, "")
     found = json.loads(out)
     assert set(found) >= KEYS
@@ -80,7 +80,7 @@ def test_ctrl_c_lets_out_what_was_fed_and_says_how_to_go_on(tmp_path: Path) -> N
     wait_for(the_run(tmp_path), process, "ticks.jsonl")
     time.sleep(5)
     os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=900)
     kept = the_run(tmp_path)
     assert process.returncode == 130, err
     assert "The answer is exact" in out

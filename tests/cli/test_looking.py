@@ -117,6 +117,8 @@ def test_apps_are_listed_with_their_paper(capsys: pytest.CaptureFixture[str]) ->
         ["demo", "--seconds", "0"],
         ["demo", "--rate", "0"],
         ["demo", "--port", "99999"],
+        ["demo", "--html", "no/such/folder.html"],
+        ["run", "wordcount", "--html", "no/such/folder.html"],
         ["demo", "--cluster", "--master", "local[2]"],
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -12,6 +11,7 @@ from typing import Annotated
 import typer
 
 from headgate.cli.beside import Watching
+from headgate.cli.out import place_for
 from headgate.cli.wanted import LOCAL, Ground, Wanted, the_app, the_length_s, the_load, the_policy, the_promise
 from headgate.errors import BadInput
 
@@ -46,16 +46,18 @@ def demo(
         raise BadInput("--cluster brings its own master and executors: leave --master and --executors out")
     length_s, chosen = the_length_s(length), the_app(app)
     decides, promise, load = the_policy(policy), the_promise(chosen, slo), the_load(chosen, calm_per_s, None)
-    telling = Telling(json_out, html or _page())
+    telling = Telling(json_out, place_for(html) if html else _page())
     beside = Watching(dashboard, port, browser and not json_out, telling.progress)
     with _own_cluster() if cluster else nullcontext(Ground(master, executors)) as ground:
         return run_and_tell(Wanted(chosen, decides, promise, load, length_s, ground), None, telling, beside)
 
 
 def _page() -> Path:
-    """In the current folder, or where a page can be written."""
-    here = Path.cwd()
-    return Path(_PAGE) if os.access(here, os.W_OK) else Path(tempfile.gettempdir()) / _PAGE
+    """In the current folder; where nothing can be written there, in the temporary one, as the last line then says."""
+    try:
+        return place_for(Path(_PAGE))
+    except BadInput:
+        return Path(tempfile.gettempdir()) / _PAGE
 
 
 @contextmanager

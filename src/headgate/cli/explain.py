@@ -12,9 +12,8 @@ from rich.markup import escape
 from headgate.cli.out import console, print_json
 from headgate.errors import BadInput
 from headgate.report.explained import Explained, explained
-from headgate.report.figures import promise, rate, seconds
+from headgate.report.figures import clock, promise, rate, seconds
 from headgate.report.plain_words import meaning, plain
-from headgate.report.run_charts import clock
 from headgate.spark.run_record import RunRecord, read_record
 from headgate.spark.runs import find_run
 

@@ -58,7 +58,7 @@ def run_and_tell(
             _say(out, unlisted)
             with beside(home) if beside else nullcontext():
                 outcome = carry_out(wanted, home, out)
-    except KeyboardInterrupt:
+    except BaseException:
         _tell_what_is_left(home, wanted, telling, folder is None)
         raise
     if folder is None and not outcome.interrupted:
@@ -127,19 +127,17 @@ def _only_the_record(home: Path) -> None:
 
 
 def _tell(outcome: Outcome, home: Path, telling: Telling) -> None:
-    if telling.html is not None:
-        write_page(telling.html, run_page(read_record(home)))
     if telling.json_out:
         print_json(as_document(outcome))
-        return
-    out = console()
-    show(outcome, out)
+    else:
+        show(outcome, console())
     if telling.html is not None:
-        out.print(f"The whole run as a page: {escape(str(telling.html))}")
+        write_page(telling.html, run_page(read_record(home)))
+        _say(None if telling.json_out else console(), f"The whole run as a page: {telling.html}")
 
 
 def _tell_what_is_left(home: Path, wanted: Wanted, telling: Telling, temporary: bool) -> None:
-    """Stopped at once: the report of what there is; a folder in which nothing was fed yet is not worth keeping."""
+    """Stopped at once, or failed: the page of what there is; a folder without a single look is not worth keeping."""
     if (home / "ticks.jsonl").exists():
         if telling.html is not None:
             write_page(telling.html, run_page(read_record(home)))
@@ -150,7 +148,7 @@ def _tell_what_is_left(home: Path, wanted: Wanted, telling: Telling, temporary: 
 
 
 def _how_to_resume(wanted: Wanted, home: Path) -> str:
-    return f"stopped; all that was fed is kept, go on with: headgate run {wanted.app.name} --folder {home}"
+    return f"all that was fed is kept in {home}; go on with: headgate run {wanted.app.name} --folder {home}"
 
 
 def _say(out: Console | None, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -38,6 +39,14 @@ def write_page(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as problem:
         raise BadInput(f"{path}: cannot be written ({problem.strerror or problem}); choose another place") from None
+
+
+def place_for(path: Path) -> Path:
+    """Where a page is to go, refused before an hour's work and not after it."""
+    there = path if path.exists() else path.absolute().parent
+    if path.is_dir() or not os.access(there, os.W_OK):
+        raise BadInput(f"{path}: no page can be written there; choose another place")
+    return path
 
 
 def console() -> Console:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from headgate.cli.out import place_for
 from headgate.cli.wanted import (
     LOCAL,
     Ground,
@@ -66,4 +67,4 @@ def run(
         fuse,
         dry_run,
     )
-    return run_and_tell(wanted, folder, Telling(json_out, html))
+    return run_and_tell(wanted, folder, Telling(json_out, html and place_for(html)))

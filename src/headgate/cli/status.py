@@ -12,8 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from headgate.cli.out import console, print_json
-from headgate.report.figures import promise, rate, seconds, share
-from headgate.report.run_charts import clock
+from headgate.report.figures import clock, promise, rate, seconds, share
 from headgate.spark.run_record import RunRecord, measured_s, read_record
 from headgate.spark.runs import find_run
 

@@ -10,8 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headgate.cli.status import headline, held
-from headgate.report.figures import rate, seconds, share
-from headgate.report.run_charts import clock
+from headgate.report.figures import clock, rate, seconds, share
 from headgate.spark.run_record import Line, RunRecord, measured_s
 
 _BLOCKS, _PLAIN = " ▁▂▃▄▅▆▇█", " .:-=+*#@"

@@ -55,3 +55,13 @@ def promise(bounds: Mapping[str, float]) -> str:
     ('mean <= 3 s, p95 <= 5 s', 'no promise')
     """
     return ", ".join(f"{what} <= {seconds(bound_s)}" for what, bound_s in bounds.items()) or "no promise"
+
+
+def clock(at_s: float) -> str:
+    """Minutes and seconds since the start.
+
+    >>> clock(0), clock(95), clock(3725)
+    ('0:00', '1:35', '1:02:05')
+    """
+    minutes, left = divmod(round(at_s), 60)
+    return f"{minutes}:{left:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{left:02}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from headgate.report.figures import seconds
+from headgate.report.figures import clock, seconds
 from headgate.report.run_figures import (
     forecast_for,
     lasted_s,
@@ -30,7 +30,7 @@ def load(record: RunRecord, frame: Frame) -> str:
     parts = [frame.rows(y, round_ticks(y.high), lambda v: f"{v:,.0f}"), _times(x, frame)]
     parts += [area(x, y, came, [(at, 0.0) for at, _ in came], "load"), area(x, y, high, low, "band")]
     parts += [line(x, y, forecast_for(record, "mean"), "guess"), line(x, y, came, "came")]
-    return frame.picture([*parts, _moves(record, x, frame)], "Load in rows a second, with its forecast")
+    return frame.picture([*parts, _moves(record, x, frame)], "Load in rows a second, with its forecast", _follow(x))
 
 
 def sojourn(record: RunRecord, frame: Frame) -> str:
@@ -44,7 +44,9 @@ def sojourn(record: RunRecord, frame: Frame) -> str:
     parts += [_bound(frame, y, what, bound_s) for what, bound_s in record.bounds.items()]
     parts += [line(x, y, [(at, _within(v, y)) for at, v in guess], "guess")]
     parts += [line(x, y, points, "main" if what in drawn else "thin") for what, points in lines.items()]
-    return frame.picture([*parts, _late(record, x, y), _moves(record, x, frame)], "Latency against the promise")
+    return frame.picture(
+        [*parts, _late(record, x, y), _moves(record, x, frame)], "Latency against the promise", _follow(x)
+    )
 
 
 def held(record: RunRecord, frame: Frame) -> str:
@@ -60,7 +62,7 @@ def held(record: RunRecord, frame: Frame) -> str:
         parts.append(_stack(x, y, above, below, place))
         below = above
     parts.append(_bound(frame, y, "static peak", peak, f"static peak: {peak:.0f}") if peak else "")
-    return frame.picture([*parts, _moves(record, x, frame)], "Processors of every operator")
+    return frame.picture([*parts, _moves(record, x, frame)], "Processors of every operator", _follow(x))
 
 
 def fleet(record: RunRecord, frame: Frame) -> str:
@@ -69,7 +71,7 @@ def fleet(record: RunRecord, frame: Frame) -> str:
     x, y = _x(record, frame), _y(frame, tracks.values())
     parts = [frame.rows(y, [t for t in round_ticks(y.high) if t == int(t)], lambda v: f"{v:g}"), _times(x, frame)]
     parts += [line(x, y, stepped(points), f"f-{what}") for what, points in tracks.items()]
-    return frame.picture(parts, "Executors and nodes")
+    return frame.picture(parts, "Executors and nodes", _follow(x))
 
 
 def _counted(record: RunRecord, what: str) -> Points:
@@ -86,6 +88,11 @@ def _stack(x: Axis, y: Axis, above: Points, below: Points, place: int) -> str:
 
 def _x(record: RunRecord, frame: Frame) -> Axis:
     return frame.x(0.0, max(lasted_s(record), 1.0))
+
+
+def _follow(x: Axis) -> str:
+    """What the page's script needs to find the moment under the pointer."""
+    return f' class="time" data-end="{x.high:.1f}" data-from="{x.start}" data-to="{x.end}"'
 
 
 def _y(frame: Frame, lines: Iterable[Points]) -> Axis:
@@ -111,16 +118,6 @@ def _times(x: Axis, frame: Frame) -> str:
         f'<text class="small" x="{x.at(at):.1f}" y="{frame.height - 10}" text-anchor="middle">{clock(at)}</text>'
         for at in range(0, int(x.high) + 1, step)
     )
-
-
-def clock(at_s: float) -> str:
-    """Minutes and seconds since the start.
-
-    >>> clock(0), clock(95), clock(3725)
-    ('0:00', '1:35', '1:02:05')
-    """
-    minutes, left = divmod(round(at_s), 60)
-    return f"{minutes}:{left:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{left:02}"
 
 
 def _bound(frame: Frame, y: Axis, what: str, bound: float, text: str = "") -> str:

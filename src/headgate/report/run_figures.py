@@ -20,6 +20,11 @@ def over_time(record: RunRecord, value: Callable[[Line], float | None]) -> Point
     return [_largest(points[i : i + size]) for i in range(0, len(points), size)]
 
 
+def thinned(ticks: Sequence[Line]) -> Sequence[Line]:
+    """As many looks as lines have points."""
+    return ticks[:: -(-len(ticks) // _POINTS) or 1]
+
+
 def _largest(points: Points) -> tuple[float, float | None]:
     known = [value for _, value in points if value is not None]
     return points[0][0], max(known) if known else None

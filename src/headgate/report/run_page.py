@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 from html import escape
 
-from headgate.report.figures import promise, rate, seconds, share
+from headgate.report.figures import clock, promise, rate, seconds, share
 from headgate.report.page import page
 from headgate.report.plain_words import plain
-from headgate.report.run_charts import clock, fleet, held, load, sojourn, what_if
+from headgate.report.run_charts import fleet, held, load, sojourn, what_if
 from headgate.report.run_figures import kept_share, lasted_s, mean_of, slot_seconds_of
+from headgate.report.run_script import run_script
 from headgate.report.run_style import RUN_STYLE
 from headgate.report.svg import Frame
 from headgate.report.topology_picture import topology_picture
@@ -38,7 +39,7 @@ def run_page(record: RunRecord) -> str:
         body += [_section("What each operator costs", _LAW, _costs(record))]
     if record.what_if.get("points"):
         body += [_section("What another load would need", _WHAT_IF, _chart(record, what_if))]
-    return page(f"headgate: {record.app}", RUN_STYLE, "".join(body))
+    return page(f"headgate: {record.app}", RUN_STYLE, "".join(body) + (run_script(record) if record.ticks else ""))
 
 
 _PICTURE = "Each box is one streaming query; k is its processors, least to most."

@@ -28,6 +28,9 @@ ol { list-style: none; margin: 0; padding: 0; }
 ol > li { display: flex; gap: 14px; padding: 8px 0; border-bottom: 1px solid var(--rule); }
 .when { flex: 0 0 74px; color: var(--soft); font-variant-numeric: tabular-nums; }
 ol b { margin-right: 12px; white-space: nowrap; } summary { cursor: pointer; padding: 8px 0; color: var(--soft); }
+.hair { stroke: var(--ink); stroke-opacity: .45; }
+#readout { position: fixed; left: 0; right: 0; bottom: 0; padding: 9px 20px; background: var(--ink);
+  color: var(--paper); font-size: 13px; text-align: center; font-variant-numeric: tabular-nums; }
 li:target { background: var(--card); } .phone { display: none; }
 @media (max-width: 640px) { .desk { display: none; } .phone { display: block; }
   .tiles { grid-template-columns: 1fr 1fr; } ol > li { flex-direction: column; gap: 2px; } .when { flex: none; } }

@@ -55,9 +55,9 @@ class Frame:
     def across(self, at: float, style: str) -> str:
         return f'<line class="{style}" x1="{self.left}" x2="{self.width - self.right}" y1="{at:.1f}" y2="{at:.1f}"/>'
 
-    def picture(self, parts: Iterable[str], label: str) -> str:
-        inner = "".join(parts)
-        return f'<svg viewBox="0 0 {self.width} {self.height}" role="img" aria-label="{escape(label)}">{inner}</svg>'
+    def picture(self, parts: Iterable[str], label: str, attributes: str = "") -> str:
+        size, inner = f"0 0 {self.width} {self.height}", "".join(parts)
+        return f'<svg viewBox="{size}" role="img" aria-label="{escape(label)}"{attributes}>{inner}</svg>'
 
 
 def line(x: Axis, y: Axis, points: Points, style: str) -> str:
