@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -31,9 +33,10 @@ KEYS = {
 }
 
 
-def demo(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    """Started in ``folder``, in a process group of its own, as a terminal would."""
-    return subprocess.Popen(
+@contextmanager
+def demo(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Started in ``folder``, in a process group of its own, as a terminal would; nothing of it outlives a test."""
+    process = subprocess.Popen(
         [HEADGATE, "demo", "--no-browser", "--no-dashboard", *arguments],
         cwd=folder,
         env={**os.environ, "HEADGATE_HOME": str(folder / "home"), "NO_COLOR": "1"},
@@ -42,6 +45,12 @@ def demo(folder: Path, *arguments: str) -> subprocess.Popen[str]:
         text=True,
         start_new_session=True,
     )
+    with process:
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def the_run(folder: Path) -> Path:
@@ -59,8 +68,8 @@ def wait_for(path: Path, process: subprocess.Popen[str], pattern: str, limit_s: 
 
 @pytest.mark.slow
 def test_a_demo_is_exact_and_leaves_a_page_and_its_record(tmp_path: Path) -> None:
-    process = demo(tmp_path, "--seconds", "15", "--json")
-    out, err = process.communicate(timeout=900)
+    with demo(tmp_path, "--seconds", "15", "--json") as process:
+        out, err = process.communicate(timeout=900)
     assert (process.returncode, err) == (0, "")
     found = json.loads(out)
     assert set(found) >= KEYS
@@ -75,17 +84,30 @@ def test_a_demo_is_exact_and_leaves_a_page_and_its_record(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_ctrl_c_lets_out_what_was_fed_and_says_how_to_go_on(tmp_path: Path) -> None:
-    process = demo(tmp_path, "--seconds", "600")
-    wait_for(tmp_path / "home" / "runs", process, "*.json")
-    wait_for(the_run(tmp_path), process, "ticks.jsonl")
-    time.sleep(5)
-    os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=900)
-    kept = the_run(tmp_path)
-    assert process.returncode == 130, err
-    assert "The answer is exact" in out
-    assert f"go on with: headgate run shop --folder {kept}" in err
-    assert "ended early, by hand" in (tmp_path / "headgate-demo.html").read_text()
-    assert (kept / "edges").exists()
-    with pytest.raises(ProcessLookupError):
-        os.killpg(process.pid, 0)
+    with demo(tmp_path, "--seconds", "600", "--app", "wordcount") as process:
+        wait_for(tmp_path / "home" / "runs", process, "*.json")
+        wait_for(the_run(tmp_path), process, "ticks.jsonl")
+        time.sleep(5)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=900)
+        kept = the_run(tmp_path)
+        assert process.returncode == 130, err
+        assert "The answer is exact" in out
+        assert f"go on with: headgate run wordcount --folder {kept}" in err
+        assert "ended early, by hand" in (tmp_path / "headgate-demo.html").read_text()
+        assert (kept / "edges").exists()
+        with pytest.raises(ProcessLookupError):
+            os.killpg(process.pid, 0)
+
+
+@pytest.mark.slow
+def test_ctrl_c_before_the_first_row_leaves_nothing(tmp_path: Path) -> None:
+    with demo(tmp_path, "--app", "wordcount") as process:
+        wait_for(tmp_path / "home" / "runs", process, "*.json")
+        home = the_run(tmp_path)
+        wait_for(home, process, "spark.log")
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=900)
+        assert (process.returncode, out) == (130, "")
+        assert err.endswith("headgate: stopped\n")
+        assert not home.exists()

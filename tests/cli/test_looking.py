@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
+import subprocess
+import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -59,6 +65,34 @@ def test_top_without_a_terminal_prints_one_frame_without_colours(
     assert "\x1b[" not in out
     for words in ("read+price+count", "57.7%", "of 5 s promised", "3 -> 2"):
         assert words in out
+
+
+@pytest.mark.parametrize(("key", "colours"), [(b"q", True), (b"\x03", True), (b"q", False)])
+def test_top_in_a_terminal_goes_on_until_q_or_ctrl_c(folder: Path, key: bytes, colours: bool) -> None:
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", **({} if colours else {"NO_COLOR": "1"})}
+    command = [str(Path(sys.executable).parent / "headgate"), "top", str(folder)]
+    process = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True, preexec_fn=_own
+    )
+    os.close(theirs)
+    shown = _until(ours, b"leaves")
+    os.write(ours, key)
+    assert process.wait(timeout=120) == 0
+    os.close(ours)
+    assert (b"\x1b[32m" in shown) is colours
+
+
+def _own() -> None:
+    """The terminal of this process, so that Ctrl-C typed there reaches it."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def _until(terminal: int, words: bytes) -> bytes:
+    seen = b""
+    while words not in seen:
+        seen += os.read(terminal, 65536)
+    return seen
 
 
 def test_explain_tells_what_was_seen_why_and_what_came_of_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

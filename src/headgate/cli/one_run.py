@@ -101,7 +101,7 @@ def _ctrl_c_ends_the_load(out: Console | None) -> Iterator[None]:
 
     def leave(number: int, frame: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        _say(out, "stopping: what was fed comes out first (Ctrl-C again ends at once)")
+        _say(out, "stopping when what was fed is out (Ctrl-C again: at once)")
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, leave)

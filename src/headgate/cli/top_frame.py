@@ -15,7 +15,8 @@ from headgate.spark.run_record import Line, RunRecord, measured_s
 
 _BLOCKS, _PLAIN = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
 _BAR = 10
-_LOOKS = 60
+_BESIDE = 36
+"""Columns that a line's name and its figures take."""
 _DECISIONS = 5
 
 
@@ -26,7 +27,7 @@ def top_frame(record: RunRecord, now_s: float, out: Console) -> Group:
         Text.from_markup(headline(record, now_s)),
         Text(held(record)),
         Text(""),
-        _lines(record, ramp),
+        _lines(record, ramp, max(out.width - _BESIDE, 10)),
         Text(""),
         _operators(record, ramp),
         Text(""),
@@ -35,8 +36,8 @@ def top_frame(record: RunRecord, now_s: float, out: Console) -> Group:
     )
 
 
-def _lines(record: RunRecord, ramp: str) -> Table:
-    ticks = record.ticks[-_LOOKS:]
+def _lines(record: RunRecord, ramp: str, looks: int) -> Table:
+    ticks = record.ticks[-looks:]
     came = [tick.get("arrivals_per_s") for tick in ticks]
     took = [measured_s(tick) for tick in ticks]
     bound_s = record.bounds.get("mean")
