@@ -43,7 +43,7 @@ def _number(record: RunRecord, asked: int | None) -> int:
 
 
 def _show(found: Explained, record: RunRecord, out: Console) -> None:
-    decision, before = found.decision, found.before
+    decision = found.decision
     moves = ", ".join(f"{r['operator']} from {r['have']} to {r['want']} processors" for r in decision["rescales"])
     at = clock(float(decision["at_s"]) - record.began_s)
     out.print(f"[bold]decision {decision['number']} of {found.of}, {at} after the start: {escape(moves)}[/]")
@@ -53,7 +53,7 @@ def _show(found: Explained, record: RunRecord, out: Console) -> None:
     _list(out, "why", [plain(reason) for reason in decision["reasons"]])
     refused = [f"{r['why']} ({r['rule']}: {meaning(r['rule'])})" for r in decision.get("refusals") or []]
     _list(out, "not done, and why", refused)
-    _list(out, "what came of it", found.came_of_it(before))
+    _list(out, "what came of it", found.came_of_it())
 
 
 def _list(out: Console, title: str, lines: list[str]) -> None:

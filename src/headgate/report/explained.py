@@ -59,7 +59,7 @@ class Explained:
     def arrivals_after_per_s(self) -> float | None:
         return _mean([tick.get("arrivals_per_s") for tick in self.after])
 
-    def came_of_it(self, before: Line) -> list[str]:
+    def came_of_it(self) -> list[str]:
         """What was predicted, what came, and what else changed meanwhile."""
         predicted_s, after_s = self.decision.get("predicted_mean_s"), self.mean_after_s
         lines = [f"predicted: a mean latency of {seconds(predicted_s)}"] if predicted_s is not None else []
