@@ -103,7 +103,6 @@ def test_a_kept_promise_exits_0_and_a_broken_one_1(chain: str, capsys: pytest.Ca
         ["simulate", "CHAIN", "--rate", "5", "--allocation", "parse=1,pi=0"],
         ["simulate", "CHAIN", "--rate", "5", "--allocation", "parse=1,pi=1", "--seconds", "soon"],
         ["simulate", "CHAIN", "--rate", "5", "--allocation", "parse=1,pi=1", "--mode", "magic"],
-        ["demo", "--policy", "magic"],
         ["magic"],
     ],
 )
@@ -172,26 +171,6 @@ def test_an_overloaded_simulation_says_so_and_exits_1(chain: str, capsys: pytest
     assert run([*arguments, "--json"]) == 1
     assert document(capsys)["mean_s"] is None
     assert run(arguments) == 1
-
-
-def test_the_demo_keeps_its_promise_and_loses_no_row(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["demo", "--seconds", "720", "--json"]) == 0
-    found = document(capsys)
-    assert found["lost"] == found["duplicated"] == 0
-    assert isinstance(found["slo_kept"], float)
-    assert found["slo_kept"] > 0.9
-    assert found["decisions"]
-    rows_in, rows_out, inside = found["rows_in"], found["rows_out"], found["rows_inside"]
-    assert isinstance(rows_out, int)
-    assert isinstance(inside, int)
-    assert rows_in == rows_out + inside
-
-
-def test_the_demo_shows_a_person_the_plan_the_run_and_every_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["demo", "--seconds", "720"]) == 0
-    out = capsys.readouterr().out
-    for words in ("The plan before anything runs", "A simulated run", "every move and why", "static peak", "0 lost"):
-        assert words in out
 
 
 def test_policies_are_listed_with_their_origin(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,7 @@ class Outcome:
     """``kept_share`` is the share of rows in windows in which the promise was kept; ``None`` where none was made.
 
     ``static_peak`` is how many processors a fixed allocation for the peak would hold all the time, by the laws as
-    measured in this run.
+    measured in this run. ``interrupted``: somebody ended the load before its time.
     """
 
     app: str
@@ -39,7 +39,6 @@ class Outcome:
     kept_share: float | None
     slot_seconds: float
     static_peak: int | None
-    began_s: float
     seconds: float
     mean_s: float | None
     p95_s: float | None
@@ -47,6 +46,8 @@ class Outcome:
     ticks: tuple[Tick, ...]
     why_grouped: tuple[str, ...]
     restarts: tuple[str, ...]
+    began_s: float = 0.0
+    interrupted: bool = False
 
     @property
     def rescales(self) -> int:
@@ -79,7 +80,6 @@ def outcome_of(
         kept_share=kept_share(last, goal),
         slot_seconds=slot_seconds(ticks, took_s),
         static_peak=static_peak(running.graph, control, records, peak_per_s, ticks),
-        began_s=began_s,
         seconds=took_s,
         mean_s=sum(age * w for age, w in ages) / weight if weight else None,
         p95_s=quantile_s(ages, 0.95),
@@ -87,34 +87,8 @@ def outcome_of(
         ticks=tuple(ticks),
         why_grouped=running.why_grouped,
         restarts=tuple(running.restarts),
+        began_s=began_s,
     )
-
-
-def as_document(outcome: Outcome) -> dict[str, object]:
-    """The JSON of the command-line contract."""
-    answer, static = outcome.answer, outcome.static_peak
-    return {
-        "app": outcome.app,
-        "policy": outcome.policy,
-        "goal": outcome.goal.latency_bounds,
-        "rows_in": outcome.rows_in,
-        "rows_out": answer.rows_out if answer else None,
-        "lost": answer.lost if answer else None,
-        "duplicated": answer.duplicated if answer else None,
-        "answer_exact": answer.exact if answer else None,
-        "answer_note": answer.note if answer else "",
-        "slo_kept": outcome.kept_share,
-        "slot_seconds": outcome.slot_seconds,
-        "slot_seconds_static_peak": static * outcome.seconds if static is not None else None,
-        "rescales": outcome.rescales,
-        "mean_s": outcome.mean_s,
-        "p95_s": outcome.p95_s,
-        "began_s": outcome.began_s,
-        "seconds": outcome.seconds,
-        "decisions": list(outcome.decisions),
-        "queries": list(outcome.why_grouped),
-        "restarts": list(outcome.restarts),
-    }
 
 
 def _all_records(running: Running, since_s: float) -> dict[str, list[BatchRecord]]:

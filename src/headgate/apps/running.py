@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,10 @@ from pyspark.sql import SparkSession
 from headgate.apps.app import App
 from headgate.apps.feeding import Feeder
 from headgate.apps.load import Load
-from headgate.apps.outcome import Outcome, as_document, outcome_of
+from headgate.apps.outcome import Outcome, outcome_of
 from headgate.apps.sizing import learned_so_far, processors_for
 from headgate.spark.batch_log import Tail
 from headgate.spark.controller import Control
-from headgate.spark.files import write_whole
 from headgate.spark.runtime import Running, start
 from headgate.spark.supervisor import Supervisor
 
@@ -43,8 +43,9 @@ def run_app(
 ) -> Outcome:
     """Feed ``app`` for ``seconds`` of ``load`` under ``control``, wait for the last row, and check the answer.
 
-    ``fleet`` makes what brings executors and nodes to the plan, where there are any. Interrupted, the run stops between
-    two batches; started again in the same folder, it goes on where it was.
+    ``fleet`` makes what brings executors and nodes to the plan, where there are any. Interrupted while it is fed, the
+    run lets out what is inside and is judged by that; interrupted again, it stops between two batches. Started again in
+    the same folder, it goes on where it was.
     """
     with app.brought_up() as ready, start(pipeline := ready.build(), spark, folder, app.processors, fuse) as running:
         warm_up(app, running)
@@ -53,7 +54,7 @@ def run_app(
         began_s = time.time()
         feeder = Feeder(app, feeds, load, seconds) if app.rows and feeds else None
         with Supervisor(running.layout, control) as supervisor, fleet(running) if fleet else nullcontext():
-            ticks = _watch(running, feeder, seconds, progress)
+            ticks, interrupted = _watch(running, feeder, seconds, progress)
         if supervisor.deaths:
             running.restarts.append(
                 f"the controller died {len(supervisor.deaths)} times, see {running.layout.controller_log.name}"
@@ -62,9 +63,8 @@ def run_app(
         sinks = {sink.name: running.read(sink.stream) for sink in pipeline.sinks.values()}
         answer = app.check(fed, sinks) if app.check else None
         peak_per_s = feeder.peak_per_s if feeder else max((t["arrivals_per_s"] or 0.0 for t in ticks), default=0.0)
-        outcome = outcome_of(app, running, control, fed, answer, began_s, peak_per_s, ticks)
-        write_whole(running.layout.outcome, json.dumps(as_document(outcome)))
-        return outcome
+        found = outcome_of(app, running, control, fed, answer, began_s, peak_per_s, ticks)
+        return replace(found, interrupted=interrupted)
 
 
 def warm_up(app: App, running: Running) -> None:
@@ -89,9 +89,11 @@ def _size(app: App, running: Running, control: Control, rate_per_s: float) -> No
     running.set_processors(processors_for(rate_per_s, running.graph, control, topology, records))
 
 
-def _watch(running: Running, feeder: Feeder | None, seconds: float, progress: Progress | None) -> list[Tick]:
-    """Until the load has ended and its last row is out; what the controller told on the way."""
-    tail, ticks, began_s = Tail(running.layout.ticks), list[Tick](), time.time()
+def _watch(
+    running: Running, feeder: Feeder | None, seconds: float, progress: Progress | None
+) -> tuple[list[Tick], bool]:
+    """Until the load has ended, or Ctrl-C ended it, and its last row is out; what the controller told on the way."""
+    tail, ticks, began_s, interrupted = Tail(running.layout.ticks), list[Tick](), time.time(), False
     for _ in tail.lines():
         pass  # of an earlier run in this folder
     if feeder is not None:
@@ -104,6 +106,8 @@ def _watch(running: Running, feeder: Feeder | None, seconds: float, progress: Pr
                 progress(min((time.time() - began_s) / seconds, 1.0), ticks[-1] if ticks else None)
             if feeder is None:
                 time.sleep(0.5)
+    except KeyboardInterrupt:
+        interrupted = True
     finally:
         if feeder is not None:
             feeder.stop()
@@ -111,4 +115,4 @@ def _watch(running: Running, feeder: Feeder | None, seconds: float, progress: Pr
         raise feeder.problem
     running.drain()
     ticks.extend(json.loads(line) for line in tail.lines())
-    return ticks
+    return ticks, interrupted

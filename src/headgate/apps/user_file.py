@@ -15,14 +15,8 @@ from types import ModuleType
 from pyspark import cloudpickle
 
 from headgate.apps.app import App
-from headgate.apps.catalogue import app_named
 from headgate.errors import BadInput
 from headgate.spark.pipeline import Pipeline
-
-
-def app_for(name: str) -> App:
-    """The application of that name, or of that file."""
-    return app_from(Path(name)) if name.endswith(".py") or "/" in name else app_named(name)
 
 
 def app_from(path: Path) -> App:

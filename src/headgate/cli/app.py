@@ -7,37 +7,27 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated, Protocol, runtime_checkable
 
 import typer
 
 from headgate import __version__
-from headgate.cli.cluster import app as cluster_app
-from headgate.cli.demo import demo
-from headgate.cli.fidelity import fidelity
-from headgate.cli.plan import plan
-from headgate.cli.policies import policies
-from headgate.cli.replay import replay
-from headgate.cli.reproduce import reproduce
-from headgate.cli.run import run as run_command
-from headgate.cli.simulate import simulate
+from headgate.cli.doctor import doctor
+from headgate.cli.explain import explain
+from headgate.cli.report import report
+from headgate.cli.status import status
+from headgate.cli.top import top
 from headgate.errors import HeadgateError
 
-app = typer.Typer(
-    name="headgate",
-    help="Keep a streaming pipeline's latency promise with the fewest processors, and say why.",
-    invoke_without_command=True,
-    pretty_exceptions_enable=False,
-)
-app.command()(plan)
-app.command()(simulate)
-app.command()(replay)
-app.command()(reproduce)
-app.command("run")(run_command)
-app.add_typer(cluster_app, name="cluster")
-app.command()(demo)
-app.command()(fidelity)
-app.command()(policies)
+LOOKING: dict[str, Callable[..., int]] = {
+    "status": status,
+    "top": top,
+    "explain": explain,
+    "report": report,
+    "doctor": doctor,
+}
+"""Commands that stand beside a run: they load neither Spark nor compiled code, so they take no memory from it."""
 
 
 def _show_version(wanted: bool) -> None:
@@ -46,7 +36,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def options(
     context: typer.Context,
     version: Annotated[
@@ -57,6 +46,19 @@ def options(
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(2)
+
+
+def commands(arguments: list[str]) -> typer.Typer:
+    """The commands there are; of the others only those that a call can mean are loaded."""
+    app = typer.Typer(name="headgate", invoke_without_command=True, pretty_exceptions_enable=False)
+    app.callback()(options)
+    if not arguments or arguments[0] not in LOOKING:
+        from headgate.cli.working import add_working
+
+        add_working(app)
+    for name, command in LOOKING.items():
+        app.command(name)(command)
+    return app
 
 
 @runtime_checkable
@@ -76,7 +78,7 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """The exit code of one call."""
     try:
-        code = app(args=arguments, standalone_mode=False, prog_name="headgate")
+        code = commands(arguments)(args=arguments, standalone_mode=False, prog_name="headgate")
         return code if isinstance(code, int) else 0
     except HeadgateError as problem:
         return _say(str(problem), problem.exit_code)

@@ -11,9 +11,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from headgate.cli.out import console, print_json, rate, seconds, write_page
-from headgate.config.goal_text import duration_s
+from headgate.cli.out import console, place_for, print_json, write_page
+from headgate.cli.wanted import the_app, the_length_s
 from headgate.errors import BadInput
+from headgate.report.figures import rate, seconds
 
 if TYPE_CHECKING:
     from headgate.apps.fidelity import Fidelity
@@ -33,13 +34,13 @@ def fidelity(
 ) -> int:
     """Measure an application's operators, predict allocations, run them, and compare."""
     from headgate.apps.fidelity import measure_fidelity
-    from headgate.apps.user_file import app_for
     from headgate.report.fidelity_page import fidelity_page
     from headgate.spark.session import spark_session
 
-    chosen, length_s = app_for(app), duration_s(length)
-    if (rate_per_s is not None and not rate_per_s > 0) or not length_s > 0:
-        raise BadInput("--rate and --seconds must be above 0")
+    chosen, length_s = the_app(app), the_length_s(length)
+    if rate_per_s is not None and not rate_per_s > 0:
+        raise BadInput(f"--rate is {rate_per_s:g}: give rows a second, above 0")
+    page = place_for(html) if html else None
     told = Console(stderr=True, highlight=False, quiet=json_out)
     told.print(f"starting Spark ({master}) and {chosen.name}")
     spark = spark_session(master, {"spark.driver.memory": "1g"}, f"headgate fidelity {chosen.name}")
@@ -50,8 +51,8 @@ def fidelity(
             )
     finally:
         spark.stop()
-    if html is not None:
-        write_page(html, fidelity_page([found]))
+    if page is not None:
+        write_page(page, fidelity_page([found]))
     print_json(as_document(found)) if json_out else show(found, console())
     return 0
 

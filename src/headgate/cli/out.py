@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -32,12 +33,20 @@ def print_json(document: Mapping[str, object]) -> None:
     sys.stdout.flush()
 
 
-def write_page(path: Path, page: str) -> None:
-    """A page for people; where it cannot be written, one line says why."""
+def write_page(path: Path, text: str) -> None:
+    """A page where the user wants it."""
     try:
-        path.write_text(page, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as problem:
         raise BadInput(f"{path}: cannot be written ({problem.strerror or problem}); choose another place") from None
+
+
+def place_for(path: Path) -> Path:
+    """Where a page is to go, refused before an hour's work and not after it."""
+    there = path if path.exists() else path.absolute().parent
+    if path.is_dir() or not os.access(there, os.W_OK):
+        raise BadInput(f"{path}: no page can be written there; choose another place")
+    return path
 
 
 def console() -> Console:
@@ -66,35 +75,3 @@ def status(what: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]
         return
     with out.status(what) as spinner:
         yield lambda step: spinner.update(f"{what}: {step}")
-
-
-def seconds(value: float | None) -> str:
-    """A time a person reads at a glance.
-
-    >>> seconds(0.0), seconds(0.0123), seconds(2.5), seconds(91_800.0), seconds(None), seconds(float("inf"))
-    ('0 s', '12.3 ms', '2.5 s', '25.5 h', '-', 'never')
-    """
-    if value is None:
-        return "-"
-    if math.isinf(value):
-        return "never"
-    if value == 0:
-        return "0 s"
-    if value < 1e-3:
-        return f"{value * 1e6:.3g} us"
-    if value < 1:
-        return f"{value * 1e3:.3g} ms"
-    if value < 120:
-        return f"{value:.3g} s"
-    return f"{value / 60:.3g} min" if value < 7200 else f"{value / 3600:.3g} h"
-
-
-def rate(value: float) -> str:
-    """Rows a second.
-
-    >>> rate(1234.5), rate(float("inf"))
-    ('1,234 rows/s', 'any rate')
-    """
-    if math.isinf(value):
-        return "any rate"
-    return f"{value:,.0f} rows/s" if value >= 100 else f"{value:.3g} rows/s"

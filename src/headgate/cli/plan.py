@@ -11,13 +11,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from headgate.cli.out import console, print_json, rate, seconds
+from headgate.cli.out import console, print_json
 from headgate.config.goal_text import goal_from, number_from, pairs_from
 from headgate.config.topology_file import read_topology
 from headgate.domain import Limits, Topology
 from headgate.errors import BadInput
 from headgate.model.traffic import pipeline_rate
 from headgate.planning import Plan, make_plan
+from headgate.report.figures import rate, seconds
 
 _SHOWN_SLOTS = 40
 

@@ -16,10 +16,11 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from headgate.cli.out import console, print_json, seconds, write_page
+from headgate.cli.out import console, print_json, write_page
 from headgate.config.capacity_file import read_capacity
 from headgate.config.trace_file import Trace, read_trace
 from headgate.errors import BadInput
+from headgate.report.figures import seconds
 from headgate.report.replay_page import replay_page
 from headgate.simulate.replay import Options, Result, TraceReport
 from headgate.simulate.replay import replay as replay_traces

@@ -12,13 +12,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from headgate.cli.out import console, print_json, progress_bar, rate, seconds
+from headgate.cli.out import console, print_json, progress_bar
 from headgate.cli.plan import rates_from
 from headgate.config.goal_text import duration_s, pairs_from
 from headgate.config.topology_file import read_topology
 from headgate.domain import Topology
 from headgate.errors import BadInput
 from headgate.planning import predict_allocation
+from headgate.report.figures import rate, seconds
 from headgate.simulate.arrivals import poisson
 from headgate.simulate.result import SimulationResult
 from headgate.simulate.scenario import Load, Mode

@@ -7,26 +7,13 @@ from html import escape
 
 from headgate.apps.fidelity import Fidelity
 from headgate.apps.fidelity_settings import Compared, median_error, pairs_in_order
-from headgate.report.replay_charts import Axis
+from headgate.report.page import page
+from headgate.report.svg import Axis
 
 _SIZE, _EDGE = 460, 56
-_COLOURS = ("#1668c7", "#b3561b", "#22826a", "#8e44ad", "#c0392b", "#7f6a00", "#3d5a80")
+_COLOURS = 8
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1c1f23; --soft: #5b6470; --paper: #ffffff; --rule: #e3e6ea; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e8eaed; --soft: #9aa4b0; --paper: #14171b; --rule: #2b3138; }
-}
-body { margin: 0 auto; max-width: 900px; padding: 24px 20px 60px; background: var(--paper); color: var(--ink);
-  font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 24px; margin: 0 0 4px; } h2 { font-size: 18px; margin: 34px 0 4px; }
-p { color: var(--soft); margin: 2px 0; }
-svg { width: 100%; max-width: 560px; height: auto; display: block; } svg text { fill: var(--soft); font-size: 11px; }
-.rule { stroke: var(--rule); } .same { stroke: var(--soft); } .band { fill: var(--rule); opacity: .6; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: 4px 10px; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap; }
-th { color: var(--soft); font-weight: 600; }
-.key { display: inline-block; width: 10px; height: 10px; border-radius: 5px;
-  margin: 0 5px 0 12px; }
+svg { max-width: 560px; } .same { stroke: var(--soft); } .band { fill: var(--rule); opacity: .6; }
 """
 
 
@@ -35,13 +22,12 @@ def fidelity_page(found: Sequence[Fidelity]) -> str:
     keys = "".join(
         f'<span class="key" style="background:{_colour(i)}"></span>{escape(one.app)}' for i, one in enumerate(found)
     )
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>headgate fidelity</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{_STYLE}</style></head><body><h1>Predicted against measured</h1>"
-        f"<p>Mean time from source to sink, in seconds, each dot an allocation; the band is 10% to each side.</p>"
-        f"<p>{keys}</p>{scatter(found)}{''.join(_section(one) for one in found)}</body></html>\n"
+    body = (
+        "<h1>Predicted against measured</h1>"
+        "<p>Mean time from source to sink, each dot an allocation; the band is 10% to each side.</p>"
+        f"<p>{keys}</p>{scatter(found)}{''.join(_section(one) for one in found)}"
     )
+    return page("headgate fidelity", _STYLE, body)
 
 
 def scatter(found: Sequence[Fidelity]) -> str:
@@ -56,9 +42,11 @@ def scatter(found: Sequence[Fidelity]) -> str:
     )
     for i, one in enumerate(found):
         parts += [_dot(x, y, setting, _colour(i), one.app) for setting in one.settings]
-    parts.append(f'<text x="{_SIZE / 2:.0f}" y="{_SIZE - 14}" text-anchor="middle">predicted mean, s</text>')
     parts.append(
-        f'<text transform="translate(14 {_SIZE / 2:.0f}) rotate(-90)" text-anchor="middle">measured mean, s</text>'
+        f'<text class="small" x="{_SIZE / 2:.0f}" y="{_SIZE - 14}" text-anchor="middle">predicted mean, s</text>'
+    )
+    parts.append(
+        f'<text class="small" transform="translate(14 {_SIZE / 2:.0f}) rotate(-90)" text-anchor="middle">measured mean, s</text>'
     )
     return (
         f'<svg viewBox="0 0 {_SIZE} {_SIZE}" role="img" aria-label="Predicted against measured">{"".join(parts)}</svg>'
@@ -73,17 +61,17 @@ def _band(x: Axis, y: Axis, low: float, high: float) -> str:
 def _tick(x: Axis, y: Axis, value: float) -> str:
     left, bottom = x.start, y.start
     return (
-        f'<line class="rule" x1="{x.at(value):.1f}" x2="{x.at(value):.1f}" y1="{y.end}" y2="{bottom}"/>'
-        f'<line class="rule" x1="{left}" x2="{x.end}" y1="{y.at(value):.1f}" y2="{y.at(value):.1f}"/>'
-        f'<text x="{x.at(value):.1f}" y="{bottom + 16}" text-anchor="middle">{value:g}</text>'
-        f'<text x="{left - 6}" y="{y.at(value) + 4:.1f}" text-anchor="end">{value:g}</text>'
+        f'<line class="grid" x1="{x.at(value):.1f}" x2="{x.at(value):.1f}" y1="{y.end}" y2="{bottom}"/>'
+        f'<line class="grid" x1="{left}" x2="{x.end}" y1="{y.at(value):.1f}" y2="{y.at(value):.1f}"/>'
+        f'<text class="small" x="{x.at(value):.1f}" y="{bottom + 16}" text-anchor="middle">{value:g}</text>'
+        f'<text class="small" x="{left - 6}" y="{y.at(value) + 4:.1f}" text-anchor="end">{value:g}</text>'
     )
 
 
 def _dot(x: Axis, y: Axis, one: Compared, colour: str, app: str) -> str:
     told = f"{app} {_processors(one)}: predicted {one.predicted.mean_s:.2f} s, measured {one.measured.mean_s:.2f} s"
     at = f'cx="{x.at(one.predicted.mean_s):.1f}" cy="{y.at(one.measured.mean_s):.1f}"'
-    return f'<circle {at} r="5" fill="{colour}"><title>{escape(told)}</title></circle>'
+    return f'<circle {at} r="5" style="fill:{colour}"><title>{escape(told)}</title></circle>'
 
 
 def _section(one: Fidelity) -> str:
@@ -119,4 +107,4 @@ def _processors(one: Compared) -> str:
 
 
 def _colour(i: int) -> str:
-    return _COLOURS[i % len(_COLOURS)]
+    return f"var(--s{i % _COLOURS})"

@@ -3,84 +3,69 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headgate.report.svg import Axis, Frame, line, pixels, round_ticks, stepped
 from headgate.simulate.replay import Result, TraceReport
 from headgate.simulate.replay_truth import Truth
 
 Floats = NDArray[np.float64]
 
-WIDTH = 920
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 24, 16, 44
+_PARETO = Frame(height=420, top=16, bottom=44)
+_TIME = Frame()
 _POINTS = 800  # a line with more than about one point a pixel says nothing more
 _NEVER = 1e-5  # violations below this are drawn at it: a logarithm has no zero
 _CHARACTER, _LINE = 7.2, 14  # the room a label takes, in pixels
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """Maps values to pixels, on a linear or a logarithmic scale."""
-
-    low: float
-    high: float
-    start: float
-    end: float
-    log: bool = False
-
-    def at(self, value: float) -> float:
-        low, high, v = (math.log(x) for x in (self.low, self.high, value)) if self.log else (self.low, self.high, value)
-        return self.start + (v - low) / (high - low) * (self.end - self.start)
-
-
 def pareto(report: TraceReport, target: float) -> str:
     """Cost over hindsight against the share of late minutes, both logarithmic; lower left is better."""
-    height = 420
+    frame = _PARETO
     costs = [r.cost_vs_hindsight for r in report.results]
     lates = [max(1 - r.qos, _NEVER) for r in report.results]
-    x = Axis(min(*costs, 1.0) / 1.15, max(*costs, 2.0) * 1.25, _LEFT, WIDTH - _RIGHT, log=True)
-    y = Axis(max(*lates, 0.02) * 1.6, min(*lates, (1 - target) / 4) / 1.6, _TOP, height - _BOTTOM, log=True)
-    parts = [_grid_x(x, _cost_ticks(x), height, "machines paid for, times the hindsight minimum")]
-    parts.append(_grid_y(y, [t for t in (1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0) if y.high < t < y.low], _late_text))
+    x = frame.x(min(*costs, 1.0) / 1.15, max(*costs, 2.0) * 1.25, log=True)
+    y = frame.y(min(*lates, (1 - target) / 4) / 1.6, max(*lates, 0.02) * 1.6, log=True)
+    parts = [_grid_x(x, _cost_ticks(x), "machines paid for, times the hindsight minimum")]
+    parts.append(frame.rows(y, [t for t in (1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0) if y.low < t < y.high], _late_text))
     goal = y.at(1 - target)
-    parts.append(f'<line class="goal" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{goal:.1f}" y2="{goal:.1f}"/>')
-    parts.append(f'<text class="small" x="{WIDTH - _RIGHT}" y="{goal - 5:.1f}" text-anchor="end">target</text>')
+    parts.append(frame.across(goal, "goal"))
+    parts.append(f'<text class="small" x="{x.end}" y="{goal - 5:.1f}" text-anchor="end">target</text>')
     spots = [(x.at(cost), y.at(late)) for cost, late in zip(costs, lates, strict=True)]
     runnable = [spot for r, spot in zip(report.results, spots, strict=True) if family(r.policy) != "bound"]
     parts.append(_frontier(runnable))
     parts += _dots(report.results, spots)
-    return _svg(height, parts, "Cost against violations")
+    return frame.picture(parts, "Cost against violations")
 
 
 def over_time(report: TraceReport, result: Result, truth: Truth, colour: int) -> str:
     """The load and the mean capacity of what one policy ran, minute by minute in the first run."""
-    height, bucket = 190, _bucket(len(report.rates_per_s))
+    frame, bucket = _TIME, _bucket(len(report.rates_per_s))
     load = _buckets(report.rates_per_s, bucket, np.maximum)
     carried = _buckets(truth.mean_per_s[result.serving], bucket, np.minimum)
-    x = Axis(0.0, len(report.rates_per_s) / 1440, _LEFT, WIDTH - _RIGHT)
-    y = Axis(0.0, 1.08 * float(max(load.max(), carried.max())), height - 30, 8)
+    x = frame.x(0.0, len(report.rates_per_s) / 1440)
+    y = frame.y(0.0, 1.08 * float(max(load.max(), carried.max())))
     at = np.arange(len(load)) * bucket / 1440
-    parts = [_grid_y(y, _round_ticks(y.high), lambda v: f"{v:,.0f}"), _days(x, height)]
-    area = " ".join(f"{x.at(a):.1f},{y.at(v):.1f}" for a, v in zip(at, load, strict=True))
-    parts.append(f'<polygon class="load" points="{_LEFT},{y.at(0):.1f} {area} {x.at(at[-1]):.1f},{y.at(0):.1f}"/>')
+    parts = [frame.rows(y, round_ticks(y.high), lambda v: f"{v:,.0f}"), _days(x, frame.height)]
+    around = [(0.0, 0.0), *zip(at, load, strict=True), (float(at[-1]), 0.0)]
+    parts.append(f'<polygon class="load" points="{pixels(x, y, around)}"/>')
     parts.append(_line(x, y, at, carried, colour))
-    return _svg(height, parts, f"Load and capacity under {result.policy}")
+    return frame.picture(parts, f"Load and capacity under {result.policy}")
 
 
 def machines(report: TraceReport, chosen: Sequence[tuple[Result, int]]) -> str:
     """The machines that served, of several policies, each with its colour."""
-    height, bucket = 190, _bucket(len(report.rates_per_s))
+    frame, bucket = _TIME, _bucket(len(report.rates_per_s))
     tracks = [_buckets(result.serving.astype(np.float64), bucket, np.maximum) for result, _ in chosen]
-    x = Axis(0.0, len(report.rates_per_s) / 1440, _LEFT, WIDTH - _RIGHT)
-    y = Axis(0.0, 1.08 * max(float(track.max()) for track in tracks), height - 30, 8)
+    x = frame.x(0.0, len(report.rates_per_s) / 1440)
+    y = frame.y(0.0, 1.08 * max(float(track.max()) for track in tracks))
     at = np.arange(len(tracks[0])) * bucket / 1440
-    parts = [_grid_y(y, _round_ticks(y.high), lambda v: f"{v:g}"), _days(x, height)]
+    parts = [frame.rows(y, round_ticks(y.high), lambda v: f"{v:g}"), _days(x, frame.height)]
     parts += [_line(x, y, at, track, colour) for track, (_, colour) in zip(tracks, chosen, strict=True)]
-    return _svg(height, parts, "Machines")
+    return frame.picture(parts, "Machines")
 
 
 def minutes_a_point(report: TraceReport) -> int:
@@ -96,29 +81,15 @@ def _buckets(values: Floats, size: int, take: np.ufunc) -> Floats:
     return reduced
 
 
-def _svg(height: int, parts: Iterable[str], label: str) -> str:
-    inner = "".join(parts)
-    return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(label)}">{inner}</svg>'
-
-
-def _grid_x(x: Axis, ticks: Sequence[float], height: int, title: str) -> str:
-    low = height - _BOTTOM
+def _grid_x(x: Axis, ticks: Sequence[float], title: str) -> str:
+    low = _PARETO.height - _PARETO.bottom
     marks = "".join(
-        f'<line class="grid" x1="{x.at(t):.1f}" x2="{x.at(t):.1f}" y1="{_TOP}" y2="{low}"/>'
+        f'<line class="grid" x1="{x.at(t):.1f}" x2="{x.at(t):.1f}" y1="{_PARETO.top}" y2="{low}"/>'
         f'<text class="small" x="{x.at(t):.1f}" y="{low + 16}" text-anchor="middle">{t:g}x</text>'
         for t in ticks
     )
-    return (
-        f'{marks}<text class="small" x="{(x.start + x.end) / 2}" y="{height - 6}" text-anchor="middle">{title}</text>'
-    )
-
-
-def _grid_y(y: Axis, ticks: Sequence[float], text: Callable[[float], str]) -> str:
-    return "".join(
-        f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y.at(t):.1f}" y2="{y.at(t):.1f}"/>'
-        f'<text class="small" x="{_LEFT - 8}" y="{y.at(t) + 4:.1f}" text-anchor="end">{text(t)}</text>'
-        for t in ticks
-    )
+    middle, below = (x.start + x.end) / 2, _PARETO.height - 6
+    return f'{marks}<text class="small" x="{middle}" y="{below}" text-anchor="middle">{title}</text>'
 
 
 def _days(x: Axis, height: int) -> str:
@@ -135,12 +106,7 @@ def _days(x: Axis, height: int) -> str:
 
 def _line(x: Axis, y: Axis, at: Floats, values: Floats, colour: int) -> str:
     """Steps, as machines come and go at once."""
-    points: list[str] = []
-    for i, (a, v) in enumerate(zip(at, values, strict=True)):
-        if i and values[i - 1] != v:
-            points.append(f"{x.at(a):.1f},{y.at(values[i - 1]):.1f}")
-        points.append(f"{x.at(a):.1f},{y.at(v):.1f}")
-    return f'<polyline class="line c{colour}" points="{" ".join(points)}"/>'
+    return line(x, y, stepped(list(zip(at.tolist(), values.tolist(), strict=True))), f"c{colour}")
 
 
 def _frontier(spots: Sequence[tuple[float, float]]) -> str:
@@ -188,7 +154,7 @@ def _overlap(a: Box, b: Box) -> float:
 
 
 def _outside(box: Box) -> float:
-    return 1e6 if box[0] < _LEFT or box[2] > WIDTH or box[1] < 0 else 0.0
+    return 1e6 if box[0] < _PARETO.left or box[2] > _PARETO.width or box[1] < 0 else 0.0
 
 
 def family(policy: str) -> str:
@@ -202,12 +168,6 @@ def family(policy: str) -> str:
 
 def _cost_ticks(x: Axis) -> list[float]:
     return [t for t in (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0) if x.low < t < x.high]
-
-
-def _round_ticks(high: float) -> list[float]:
-    step = 10 ** math.floor(math.log10(max(high, 1e-9)))
-    step = step if high / step >= 4 else step / 2 if high / step >= 2 else step / 5
-    return [i * step for i in range(int(high / step) + 1)]
 
 
 def _late_text(share: float) -> str:

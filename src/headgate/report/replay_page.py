@@ -5,38 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from headgate.report.page import page
 from headgate.report.replay_charts import family, machines, minutes_a_point, over_time, pareto
 from headgate.simulate.replay import Options, Result, TraceReport
 from headgate.simulate.replay_truth import Truth
 
 _SHOWN = ("headgate", "recent-peak", "uncertainty-7", "hindsight")
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1c1f23; --soft: #5b6470; --paper: #ffffff; --rule: #e3e6ea; --load: #c9d1da;
-  --own: #1668c7; --paper-policy: #b3561b; --bound: #8a919b; --peer: #22826a; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e8eaed; --soft: #9aa4b0; --paper: #14171b; --rule: #2b3138;
-  --load: #3a434d; --own: #6aa9f5; --paper-policy: #ec9a5c; --bound: #8a919b; --peer: #58c3a5; } }
-body { margin: 0 auto; max-width: 980px; padding: 24px 20px 60px; background: var(--paper); color: var(--ink);
-  font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 24px; margin: 0 0 4px; } h2 { font-size: 19px; margin: 40px 0 4px; }
-h3 { font-size: 15px; margin: 22px 0 2px; }
-p, li { color: var(--soft); margin: 2px 0; } ul { margin: 4px 0 12px; padding-left: 18px; }
-svg { width: 100%; height: auto; display: block; } svg text { fill: var(--ink); font: 12px system-ui, sans-serif; }
-svg text.small { fill: var(--soft); font-size: 11px; } svg text.own { font-weight: 700; }
-.grid { stroke: var(--rule); } .goal { stroke: var(--soft); stroke-dasharray: 5 4; }
-.frontier { fill: none; stroke: var(--soft); stroke-opacity: .5; }
-.load { fill: var(--load); } .line { fill: none; stroke-width: 1.5; stroke-linejoin: round; }
+:root { --paper-policy: #b3561b; --bound: #8a919b; --peer: #22826a; }
+@media (prefers-color-scheme: dark) { :root { --paper-policy: #ec9a5c; --bound: #8a919b; --peer: #58c3a5; } }
+h2 { margin-top: 40px; } h3 { font-size: 15px; margin: 22px 0 2px; }
+li { color: var(--soft); margin: 2px 0; } ul { margin: 4px 0 12px; padding-left: 18px; }
+svg text.own { font-weight: 700; } .goal { stroke: var(--soft); stroke-dasharray: 5 4; }
+.frontier { fill: none; stroke: var(--soft); stroke-opacity: .5; } .load { fill: var(--load); }
 .c0 { stroke: var(--own); } .c1 { stroke: var(--peer); } .c2 { stroke: var(--paper-policy); }
 .c3 { stroke: var(--bound); }
 .dot { stroke: var(--paper); stroke-width: 1.5; } .dot.own { fill: var(--own); }
 .dot.paper { fill: var(--paper-policy); }
 .dot.bound { fill: var(--bound); } .dot.peer { fill: var(--peer); }
-.key { display: inline-block; width: 10px; height: 10px; border-radius: 5px; margin: 0 5px 0 14px; }
 .key.own, .key.k0 { background: var(--own); } .key.peer, .key.k1 { background: var(--peer); }
 .key.paper, .key.k2 { background: var(--paper-policy); } .key.bound, .key.k3 { background: var(--bound); }
-.key.area { background: var(--load); border-radius: 2px; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: 4px 10px; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; } th { color: var(--soft); font-weight: 600; }
+.key.area { background: var(--load); }
 tr.own td { font-weight: 700; } td.missed { color: var(--paper-policy); }
 """
 
@@ -50,11 +39,7 @@ def replay_page(
         f"protocol {options.protocol.name}, target {options.target:.2%} of minutes on time, {options.runs} runs,"
         f" seed {options.seed}; {said}"
     )
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>headgate replay</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{_STYLE}</style></head><body><h1>headgate replay</h1><p>{escape(facts)}</p>{sections}</body></html>\n"
-    )
+    return page("headgate replay", _STYLE, f"<h1>headgate replay</h1><p>{escape(facts)}</p>{sections}")
 
 
 def _section(options: Options, truth: Truth, report: TraceReport, repairs: tuple[str, ...]) -> str:

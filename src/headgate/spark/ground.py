@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -19,7 +20,7 @@ from headgate.spark.runtime import Running
 from headgate.spark.seating import Seating
 
 OWN_CLUSTER = "cluster"
-"""The master's name for the cluster that ``headgate cluster up`` started."""
+"""The master's name for the cluster that ``headgate cluster up`` started; ``cluster:DIR`` if it was given a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def ground_of(master: str, executors: str | None = None, executor_cores: int = 1
         if executors is not None:
             raise BadInput(f"{master} has no executors to come and go: leave --executors out, or name a cluster")
         return Ground(master)
-    own = Cluster(default_folder()) if master == OWN_CLUSTER else None
+    own = _own_cluster(master)
     status = own.status() if own else None
     if own is not None and status is None:
         raise EnvironmentLacks("no cluster runs here: start one with `headgate cluster up --workers 2`")
@@ -76,6 +77,13 @@ def ground_of(master: str, executors: str | None = None, executor_cores: int = 1
         "spark.cores.max": str(shape.slots),
     }
     return Ground(url, settings, shape, nodes)
+
+
+def _own_cluster(master: str) -> Cluster | None:
+    name, colon, folder = master.partition(":")
+    if name != OWN_CLUSTER:
+        return None
+    return Cluster(Path(folder) if colon else default_folder())
 
 
 def _range(text: str) -> tuple[int, int]:

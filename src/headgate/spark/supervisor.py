@@ -46,10 +46,10 @@ class Supervisor:
 
     def _start(self) -> subprocess.Popen[bytes]:
         arguments = [str(self._layout.folder), *self._control.arguments()]
+        command = [sys.executable, "-m", "headgate.spark.controller", *arguments]
         with self._layout.controller_log.open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "headgate.spark.controller", *arguments], stdout=log, stderr=log
-            )
+            # A group of its own: Ctrl-C ends the load, and the controller goes on until the last row is out.
+            return subprocess.Popen(command, stdout=log, stderr=log, process_group=0)
 
     def _watch(self) -> None:
         while not self._ended.wait(_LOOK_EVERY_S):

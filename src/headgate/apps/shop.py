@@ -1,0 +1,51 @@
+"""A shop: Top N, where every purchase is first looked up at a service that takes its time.
+
+    read -> price -> count -> rank -> merge
+
+Looking up needs no core, only waiting, so k processors do k times the work of one on a small machine too, as they would
+on a large cluster: the demo's load can triple anywhere. All else, and the right answer, is that of ``top_n``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from headgate.apps import top_n
+from headgate.spark.pipeline import Pipeline
+
+LOOK_UP_MS = 8.0
+
+
+def price(items: DataFrame) -> DataFrame:
+    """Wait for the service's answer, a purchase after the other."""
+
+    def look_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            time.sleep(batch.num_rows * LOOK_UP_MS / 1e3)
+            yield batch
+
+    return items.mapInArrow(look_up, "item string")
+
+
+def build() -> Pipeline:
+    pipeline = Pipeline("shop")
+    events = pipeline.source("events", "line string")
+    priced = pipeline.operator("price", price, pipeline.operator("read", top_n.read, events))
+    counts = pipeline.operator("count", top_n.count, priced, stateful=True, key_groups=8)
+    ranked = pipeline.operator("rank", top_n.rank, counts, stateful=True, key_groups=4)
+    pipeline.sink("top", pipeline.operator("merge", top_n.merge, ranked, stateful=True, key_groups=1))
+    return pipeline
+
+
+APP = replace(
+    top_n.APP,
+    name="shop",
+    about=f"top_n with a look-up at a service before the count ({LOOK_UP_MS:g} ms a purchase): what the demo runs",
+    build=build,
+    slo="mean=5s",
+)

@@ -1,0 +1,42 @@
+"""Spark's own words at its start go to a log, not between the lines of a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+
+from headgate.errors import EnvironmentLacks
+from headgate.spark.java import find_java
+
+_TAIL_CHARACTERS = 300
+
+
+@contextmanager
+def quiet_spark(log: Path) -> Iterator[None]:
+    """While Spark's Java process is born its standard error is ``log``, and stays that for as long as it lives."""
+    find_java()
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        file = log.open("ab")
+    except OSError as problem:
+        raise EnvironmentLacks(f"{log.parent} cannot be written ({problem.strerror}): choose another folder") from None
+    before = os.dup(2)
+    try:
+        with file:
+            os.dup2(file.fileno(), 2)
+        yield
+    except PySparkException as problem:
+        raise EnvironmentLacks(
+            f"Spark did not start ({_last_words(log) or problem}): see `headgate doctor`"
+        ) from problem
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+
+
+def _last_words(log: Path) -> str:
+    return " ".join(log.read_text(encoding="utf-8", errors="replace").split())[-_TAIL_CHARACTERS:]

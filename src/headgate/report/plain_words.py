@@ -1,0 +1,45 @@
+"""The loop's reasons and refusals in words for somebody on call who knows the pipeline, not the theory."""
+
+from __future__ import annotations
+
+import re
+
+RULES = {
+    "metrics": "nothing is moved on figures that are missing or old",
+    "one at a time": "the last move is not in force yet",
+    "bounds": "there may be no more, or no fewer, than the limits say",
+    "window": "fewer are taken only once fewer have been enough for a while",
+    "dead band": "a change this small is not worth making",
+    "no escalation": "more did not help the last time, so more of the same is not given",
+    "cool-down": "the last move was a moment ago; its effect is awaited first",
+    "it pays": "the move would cost more than it gains",
+}
+"""What each rule of the governor means (``act/governor.py``)."""
+
+_WORDS = (
+    (r"\bE\[T\] inf s\b", "rows would wait there without end"),
+    (r"\bE\[T\] ([\d.,e+-]+ s)\b", r"a row spends about \1 there"),
+    (r"\bmodel bias 1\.00\b", "predictions have been right on average"),
+    (r"\bmodel bias ([\d.]+)\b", r"latency has been \1 times what was predicted, which is allowed for"),
+    (r"\b(\d+%) in reserve\b", r"\1 of the promise is kept in reserve"),
+    (r"^load: ", "planned for a load of "),
+    (r"\(goal ([\d.]+ s)\)", r"(planned to stay below \1)"),
+)
+
+
+def plain(reason: str) -> str:
+    """
+    >>> plain("rank: 2 processors carry 80 rows/s at 50 rows/s each (80% busy), E[T] 1.44 s")
+    'rank: 2 processors carry 80 rows/s at 50 rows/s each (80% busy), a row spends about 1.44 s there'
+    """
+    for pattern, words in _WORDS:
+        reason = re.sub(pattern, words, reason)
+    return reason
+
+
+def meaning(rule: str) -> str:
+    """
+    >>> meaning("cool-down")
+    'the last move was a moment ago; its effect is awaited first'
+    """
+    return RULES.get(rule, "")

@@ -1,0 +1,131 @@
+"""The demo on real Spark: what it tells and leaves, and what Ctrl-C in the middle does."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+HEADGATE = str(Path(sys.executable).parent / "headgate")
+KEYS = {
+    "app",
+    "policy",
+    "rows_in",
+    "rows_out",
+    "lost",
+    "duplicated",
+    "answer_exact",
+    "slo_kept",
+    "slot_seconds",
+    "slot_seconds_static_peak",
+    "rescales",
+    "mean_s",
+    "p95_s",
+    "decisions",
+}
+
+
+@contextmanager
+def demo(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Started in ``folder``, in a process group of its own, as a terminal would; nothing of it outlives a test."""
+    process = subprocess.Popen(
+        [HEADGATE, "demo", "--no-browser", "--no-dashboard", *arguments],
+        cwd=folder,
+        env={**os.environ, "HEADGATE_HOME": str(folder / "home"), "NO_COLOR": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=_hears_ctrl_c,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def _hears_ctrl_c() -> None:
+    """A shell lets what it starts in the background ignore Ctrl-C; the tests may have been started so."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def all_gone(group: int, limit_s: float = 60.0) -> bool:
+    """Whether no process of the group is left; Java takes a moment to end."""
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def the_run(folder: Path) -> Path:
+    (entry,) = (folder / "home" / "runs").glob("*.json")
+    return Path(json.loads(entry.read_text())["folder"])
+
+
+def wait_for(path: Path, process: subprocess.Popen[str], pattern: str, limit_s: float = 900.0) -> None:
+    until = time.monotonic() + limit_s
+    while not any(path.glob(pattern)):
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.2)
+
+
+@pytest.mark.slow
+def test_a_demo_is_exact_and_leaves_a_page_and_its_record(tmp_path: Path) -> None:
+    with demo(tmp_path, "--seconds", "15", "--json") as process:
+        out, err = process.communicate(timeout=900)
+    assert (process.returncode, err) == (0, "")
+    found = json.loads(out)
+    assert set(found) >= KEYS
+    assert found["answer_exact"] is True
+    assert found["lost"] == found["duplicated"] == 0
+    assert found["rows_in"] > 1000
+    assert "exact" in (tmp_path / "headgate-demo.html").read_text()
+    kept = the_run(tmp_path)
+    assert (kept / "ticks.jsonl").exists()
+    assert not (kept / "edges").exists()
+
+
+@pytest.mark.slow
+def test_ctrl_c_lets_out_what_was_fed_and_says_how_to_go_on(tmp_path: Path) -> None:
+    with demo(tmp_path, "--seconds", "600", "--app", "wordcount") as process:
+        wait_for(tmp_path / "home" / "runs", process, "*.json")
+        wait_for(the_run(tmp_path), process, "ticks.jsonl")
+        time.sleep(5)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=900)
+        kept = the_run(tmp_path)
+        assert process.returncode == 130, err
+        assert "The answer is exact" in out
+        assert f"go on with: headgate run wordcount --folder {kept}" in err
+        assert "ended early, by hand" in (tmp_path / "headgate-demo.html").read_text()
+        assert (kept / "edges").exists()
+        assert all_gone(process.pid)
+
+
+@pytest.mark.slow
+def test_ctrl_c_before_the_first_row_leaves_nothing(tmp_path: Path) -> None:
+    with demo(tmp_path, "--app", "wordcount") as process:
+        wait_for(tmp_path / "home" / "runs", process, "*.json")
+        home = the_run(tmp_path)
+        wait_for(home, process, "spark.log")
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=900)
+        assert (process.returncode, out) == (130, "")
+        assert err.endswith("headgate: stopped\n")
+        assert not home.exists()
+        assert all_gone(process.pid)

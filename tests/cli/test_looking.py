@@ -1,0 +1,212 @@
+"""Commands that look at a run: status, top, explain, report, apps."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+from tests.report.recorded import BEGAN_S, write_run
+
+from headgate.cli.app import run
+from headgate.spark.run_record import read_record
+from headgate.spark.runs import find_run, known_runs, registered
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HEADGATE_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_run(tmp_path / "shop")
+
+
+def test_status_tells_promise_load_latency_processors_and_the_last_reason(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["status", str(folder)]) == 0
+    out = capsys.readouterr().out
+    for words in ("shop", "mean <= 5 s", "300 rows/s", "4 processors, 1 executor", "decision 3", "3 -> 2"):
+        assert words in out
+
+
+def test_status_as_json_has_null_for_what_nobody_measured(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["status", str(folder), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["promise_kept"] is True
+    assert found["processors"] == {"read+price+count": 2, "rank": 1, "merge": 1}
+    assert found["operators"]["rank"]["queue_rows"] is None
+    assert found["last_decision"]["number"] == 3
+
+
+def test_a_run_whose_controller_is_gone_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_run(tmp_path / "dead", ended=False, pid=2**30)
+    run(["status", str(folder), "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["controller_alive"] is False
+    assert "the last plan stays in force" in found["state"]
+
+
+def test_top_without_a_terminal_prints_one_frame_without_colours(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["top", str(folder)]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b[" not in out
+    for words in ("read+price+count", "57.7%", "of 5 s promised", "3 -> 2"):
+        assert words in out
+
+
+@pytest.mark.parametrize(("key", "colours"), [(b"q", True), (b"\x03", True), (b"q", False)])
+def test_top_in_a_terminal_goes_on_until_q_or_ctrl_c(folder: Path, key: bytes, colours: bool) -> None:
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", **({} if colours else {"NO_COLOR": "1"})}
+    command = [str(Path(sys.executable).parent / "headgate"), "top", str(folder)]
+    process = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True, preexec_fn=_own
+    )
+    os.close(theirs)
+    shown = _until(ours, b"leaves")
+    os.write(ours, key)
+    assert process.wait(timeout=120) == 0
+    os.close(ours)
+    assert (b"\x1b[32m" in shown) is colours
+
+
+def _own() -> None:
+    """The terminal of this process, so that Ctrl-C typed there reaches it."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def _until(terminal: int, words: bytes) -> bytes:
+    seen = b""
+    while words not in seen:
+        seen += os.read(terminal, 65536)
+    return seen
+
+
+def test_explain_tells_what_was_seen_why_and_what_came_of_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "1", "--folder", str(folder)]) == 0
+    out = capsys.readouterr().out
+    for words in (
+        "decision 1 of 3",
+        "from 2 to 5 processors",
+        "540 rows/s came in",
+        "with 90% certainty",
+        "fewer are taken only once fewer have been enough",
+        "predicted: a mean latency of 2.9 s",
+        "looks after it",
+    ):
+        assert words in out
+
+
+def test_explain_as_json_holds_prediction_and_outcome_side_by_side(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(["explain", "--folder", str(folder), "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["number"] == found["of"] == 3
+    assert found["predicted_mean_s"] == 2.9
+    assert found["afterwards"]["mean_s"] == pytest.approx(2.5, abs=0.3)
+    assert found["refusals"][0]["meaning"]
+
+
+def test_report_writes_the_page_where_it_is_told(folder: Path, tmp_path: Path) -> None:
+    assert run(["report", str(folder), "--html", "a.html"]) == 0
+    assert run(["report", str(folder)]) == 0
+    assert (tmp_path / "a.html").read_text() == (tmp_path / "headgate-shop.html").read_text()
+
+
+def test_apps_are_listed_with_their_paper(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["apps"]) == 0
+    assert "Es-Stream" in capsys.readouterr().out
+    run(["apps", "--json"])
+    assert {"about", "paper", "slo"} <= set(json.loads(capsys.readouterr().out)["apps"]["shop"])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["status"],
+        ["top"],
+        ["explain"],
+        ["report"],
+        ["status", "nowhere"],
+        ["explain", "99", "--folder", "SHOP"],
+        ["explain", "soon", "--folder", "SHOP"],
+        ["report", "SHOP", "--html", "no/such/folder.html"],
+        ["demo", "--policy", "magic"],
+        ["demo", "--app", "magic"],
+        ["demo", "--slo", "soon"],
+        ["demo", "--seconds", "0"],
+        ["demo", "--rate", "0"],
+        ["demo", "--port", "99999"],
+        ["demo", "--html", "no/such/folder.html"],
+        ["run", "wordcount", "--html", "no/such/folder.html"],
+        ["demo", "--cluster", "--master", "local[2]"],
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    arguments: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([str(folder) if argument == "SHOP" else argument for argument in arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("headgate: ")
+    assert err.count("\n") == 1
+
+
+def test_without_a_folder_the_newest_run_that_goes_on_is_meant(tmp_path: Path) -> None:
+    old, new = write_run(tmp_path / "old"), write_run(tmp_path / "new")
+    with registered(old, "shop", temporary=False):
+        with registered(new, "shop", temporary=False):
+            assert find_run() == new
+        assert find_run() == old
+    assert find_run() == new
+    (new / "pipeline.json").unlink()
+    assert find_run() == old
+
+
+def test_a_run_that_was_killed_is_not_taken_for_one_that_goes_on(folder: Path, home: Path) -> None:
+    with registered(folder, "shop", temporary=False):
+        (entry,) = (home / "runs").iterdir()
+        told = json.loads(entry.read_text())
+        entry.write_text(json.dumps({**told, "born": "another process of that number"}))
+        assert [known.running for known in known_runs()] == [False]
+        entry.write_text("{ half a")
+        assert known_runs() == []
+
+
+def test_old_runs_are_forgotten_and_only_folders_of_our_own_removed(tmp_path: Path) -> None:
+    ours, theirs = write_run(tmp_path / "ours"), write_run(tmp_path / "theirs")
+    for path, temporary in ((ours, True), (theirs, False)):
+        with registered(path, "shop", temporary=temporary):
+            pass
+    for number in range(12):
+        with registered(tmp_path / f"later{number}", "shop", temporary=False):
+            pass
+    assert not ours.exists()
+    assert theirs.exists()
+    assert len(known_runs()) == 10
+
+
+def test_a_home_that_is_a_file_does_not_stop_a_run(folder: Path, home: Path) -> None:
+    home.write_text("")
+    with registered(folder, "shop", temporary=False) as problem:
+        assert "cannot be written" in problem
+
+
+def test_only_the_end_of_long_logs_is_read_where_that_is_asked_for(folder: Path) -> None:
+    record = read_record(folder, latest_bytes=5_000)
+    assert 0 < len(record.ticks) < 10
+    assert record.last["at_s"] == BEGAN_S + 120.0

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from headgate.apps.fidelity import Fidelity
+from headgate.apps.fidelity_settings import Compared, Figures
+from headgate.apps.measured_law import MeasuredLaw
+from headgate.domain import BatchCosts, Edge, Operator, Topology
+from headgate.report.fidelity_page import fidelity_page
+
+
+def found(app: str) -> Fidelity:
+    topology = Topology("t", (Operator("work", 10.0, batch=BatchCosts(0.1, 0.01)),), (Edge("source", "work"),))
+    law = MeasuredLaw(topology, {"work": 1.0}, {"work": 0.01}, {"work": 0.9})
+    settings = tuple(
+        Compared({"work": k}, Figures(1.1 / k, 2 / k, 10.0 * k), 1.2 / k, Figures(1.0 / k, 1.9 / k, 11.0 * k))
+        for k in (1, 2, 4)
+    )
+    return Fidelity(app, 100.0, law, settings)
+
+
+def test_every_setting_is_a_dot_and_a_line_of_a_table() -> None:
+    page = fidelity_page([found("first"), found("<second>")])
+    assert page.count("<circle") == 6
+    assert page.count("<tr><td>") == 6
+    assert "&lt;second&gt;" in page
+    assert "median error of the mean 10.0%; 3 of 3 pairs in the right order" in page
+
+
+def test_the_page_asks_nobody_for_anything() -> None:
+    assert "http" not in fidelity_page([found("first")])

@@ -1,0 +1,91 @@
+"""The page of a run: everything that is on record is on it, and nothing that is missing breaks it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from tests.report.recorded import BEGAN_S, write_run
+
+from headgate.report.run_page import run_page
+from headgate.report.topology_picture import boxes_of
+from headgate.spark.run_record import read_record
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_run(tmp_path / "run")
+
+
+def test_every_picture_is_well_formed_on_a_desk_and_on_a_phone(folder: Path) -> None:
+    pictures = re.findall(r"<svg.*?</svg>", run_page(read_record(folder)), re.DOTALL)
+    assert len(pictures) == 2 * 6
+    for picture in pictures:
+        assert "nan" not in picture
+        ElementTree.fromstring(picture)
+
+
+def test_the_page_asks_nobody_for_anything(folder: Path) -> None:
+    page = run_page(read_record(folder))
+    addresses = set(re.findall(r"https?:[^\"' ]+", page))
+    assert addresses == {"http://www.w3.org/2000/svg"}, "the name of SVG, which nobody fetches"
+    assert not re.search(r"src=|@import|url\(|fetch\(|href=", page)
+
+
+def test_what_was_kept_what_it_cost_and_every_reason_are_on_it(folder: Path) -> None:
+    page = run_page(read_record(folder))
+    for words in ("96.7%", "57.1%", "exact", "60,300", "0 lost, 0 doubled", "2 &rarr; 5", "static peak: 8", "420 ms"):
+        assert words in page
+    assert "carry it &lt;well&gt;" in page
+
+
+def test_a_run_that_goes_on_is_judged_by_its_looks(folder: Path) -> None:
+    (folder / "outcome.json").unlink()
+    page = run_page(read_record(folder))
+    assert "of looks so far" in page
+    assert "so far" in page
+
+
+def test_a_folder_of_an_older_headgate_still_gives_a_page(folder: Path) -> None:
+    for name in ("control.json", "what_if.json", "fleet.jsonl", "outcome.json"):
+        (folder / name).unlink()
+    lines = [json.loads(line) for line in (folder / "ticks.jsonl").read_text().splitlines()]
+    old = ("at_s", "arrivals_per_s", "sojourn", "running", "operators")
+    (folder / "ticks.jsonl").write_text("".join(json.dumps({k: t[k] for k in old}) + "\n" for t in lines))
+    page = run_page(read_record(folder))
+    assert "no promise" in page
+    assert "What another load would need" not in page
+
+
+def test_a_run_without_a_single_look_gives_a_page(folder: Path) -> None:
+    for name in ("ticks.jsonl", "decisions.jsonl", "outcome.json"):
+        (folder / name).unlink()
+    assert "Nothing was moved" in run_page(read_record(folder))
+
+
+def test_numbers_that_were_not_measured_are_dashes(folder: Path) -> None:
+    lines = [json.loads(line) for line in (folder / "ticks.jsonl").read_text().splitlines()]
+    for line in lines:
+        line["arrivals_per_s"] = line["sojourn"] = None
+        line["operators"] = {name: dict.fromkeys(told) for name, told in line["operators"].items()}
+    (folder / "ticks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert "<td>-</td>" in run_page(read_record(folder))
+
+
+def test_what_an_earlier_run_left_in_the_folder_is_not_told(folder: Path) -> None:
+    control = json.loads((folder / "control.json").read_text())
+    (folder / "control.json").write_text(json.dumps({**control, "started_s": BEGAN_S + 400.0}))
+    record = read_record(folder)
+    assert record.outcome == {}
+    assert record.ticks == record.decisions == ()
+
+
+def test_a_loop_is_drawn_with_every_operator_once() -> None:
+    def node(name: str, reads: list[str], writes: list[str]) -> dict[str, object]:
+        return {"name": name, "reads": reads, "writes": writes, "stateful": False, "terminal": name == "b"}
+
+    pipeline = {"name": "l", "sources": ["s"], "nodes": [node("a", ["s", "back"], ["x"]), node("b", ["x"], ["back"])]}
+    assert [box.name for box in boxes_of(pipeline)] == ["source:s", "a", "b", "sink:out"]
