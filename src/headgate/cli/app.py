@@ -13,6 +13,7 @@ import typer
 
 from headgate import __version__
 from headgate.cli.cluster import app as cluster_app
+from headgate.cli.dashboard import dashboard
 from headgate.cli.demo import demo
 from headgate.cli.plan import plan
 from headgate.cli.policies import policies
@@ -34,6 +35,7 @@ app.command()(replay)
 app.command()(reproduce)
 app.command("run")(run_command)
 app.add_typer(cluster_app, name="cluster")
+app.command()(dashboard)
 app.command()(demo)
 app.command()(policies)
 
