@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import numpy as np
 from fastapi import HTTPException
 
@@ -19,7 +17,7 @@ def run_document(record: Record) -> Document:
     """Everything but the series: what a page needs to begin, or to begin again."""
     return {
         "name": record.description.name,
-        "pipeline": asdict(record.description),
+        "drawing": record.drawing,
         "caught_up": record.caught_up,
         "kept_since_s": record.history.first_s,
         "ticks": len(record.history),

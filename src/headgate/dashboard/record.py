@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.dashboard.description import Description, description_in
+from headgate.dashboard.drawing import drawing_of
 from headgate.dashboard.history import History, number
 from headgate.spark.batch_log import Tail
 from headgate.spark.layout import Layout
@@ -27,6 +28,7 @@ class Record:
     def __init__(self, folder: Path) -> None:
         layout = Layout(folder)
         self.description: Description = description_in(layout)
+        self.drawing = drawing_of(self.description)
         self.history = History(node.name for node in self.description.nodes)
         self.tick: Document | None = None
         self.slot_seconds = 0.0

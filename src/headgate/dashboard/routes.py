@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Annotated
 
 from fastapi import FastAPI, Header, Query
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from fastapi.staticfiles import StaticFiles
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from headgate.dashboard.answers import run_document, series_document
+from headgate.dashboard.metrics import metrics_text
 from headgate.dashboard.watching import Watching
 
 _STATIC = Path(__file__).parent / "static"
@@ -32,6 +34,10 @@ def application(watching: Watching) -> FastAPI:
     app = FastAPI(title="headgate", lifespan=lifespan, openapi_url=None, telemetry=quiet)
     _add_api(app, watching)
     app.mount("/static", StaticFiles(directory=_STATIC))
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        return Response(metrics_text(watching.record), media_type=CONTENT_TYPE_LATEST)
 
     @app.get("/")
     async def page() -> FileResponse:

@@ -32,7 +32,9 @@ def extremes(values: Floats, starts: Ints) -> Ints:
     [0, 1, 3, 3]
     """
     ends = [*starts[1:].tolist(), len(values)]
-    return np.array([place for a, b in zip(starts.tolist(), ends, strict=True) for place in _two(values, a, b)], np.intp)
+    return np.array(
+        [place for a, b in zip(starts.tolist(), ends, strict=True) for place in _two(values, a, b)], np.intp
+    )
 
 
 def _two(values: Floats, start: int, end: int) -> tuple[int, int]:
