@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 from fastapi import HTTPException
 
@@ -23,11 +25,17 @@ def run_document(record: Record) -> Document:
         "ticks": len(record.history),
         "tick": record.tick,
         **record.documents,
-        "decisions": list(record.decisions)[::-1],
+        "decisions": decisions_before(record, None),
         "decisions_made": record.decisions_made,
         "fleet": list(record.fleet)[::-1],
         "slot_seconds": record.slot_seconds,
     }
+
+
+def decisions_before(record: Record, before: int | None, most: int = 50) -> list[Document]:
+    """The newest first; ``before`` a number: those that came before that one."""
+    newest_first = (d for d in reversed(record.decisions) if before is None or d["number"] < before)
+    return list(islice(newest_first, most))
 
 
 def series_document(record: Record, from_s: float, to_s: float, points: int, operator: str | None) -> Document:

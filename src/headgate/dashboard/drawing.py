@@ -1,14 +1,15 @@
 """Where boxes and arrows lie: layers along the flow, few crossings, long arrows led past the boxes between.
 
 Sugiyama's way: layers by longest path, a bend for every layer an arrow passes, order by the mean place of neighbours,
-then places pulled towards neighbours without overlap. Coordinates are a grid (``layer`` along the flow, ``lane`` across);
-the page turns them into pixels, from left to right or, on a phone, from top to bottom.
+then places pulled towards neighbours without overlap. Coordinates are a grid (``layer`` along the flow, ``lane``
+across); the page turns them into pixels, from left to right or, on a phone, from top to bottom.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import asdict
+from itertools import pairwise
 
 from headgate.dashboard.description import Description
 from headgate.dashboard.flow import Arrow, Box, flow_of
@@ -66,7 +67,7 @@ def _chained(
         for at, bend in passed:
             rows[at].append(bend)
         chain = [arrow.origin, *(bend for _, bend in passed), arrow.target]
-        for one, other in zip(chain, chain[1:], strict=False):
+        for one, other in pairwise(chain):
             after[one].append(other)
             before[other].append(one)
     return rows, before, after
@@ -80,7 +81,7 @@ def _reorder(rows: list[list[str]], before: Links, after: Links) -> None:
         for row, fixed in _pairs(rows, forth):
             place = {name: n for n, name in enumerate(fixed)}
             own = {name: n for n, name in enumerate(row)}
-            row.sort(key=lambda name: _mean([place[o] for o in neighbours[name]], own[name]))  # noqa: B023
+            row.sort(key=lambda name: _mean([place[o] for o in neighbours[name]], own[name]))
 
 
 def _lanes(rows: list[list[str]], before: Links, after: Links) -> dict[str, float]:

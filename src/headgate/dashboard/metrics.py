@@ -1,4 +1,4 @@
-"""The run as Prometheus reads it; what was not measured is left out. No library-wide registry: only what is named here."""
+"""The run as Prometheus reads it; what was not measured is left out."""
 
 from __future__ import annotations
 

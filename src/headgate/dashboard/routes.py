@@ -14,7 +14,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from fastapi.staticfiles import StaticFiles
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from headgate.dashboard.answers import run_document, series_document
+from headgate.dashboard.answers import decisions_before, run_document, series_document
 from headgate.dashboard.metrics import metrics_text
 from headgate.dashboard.watching import Watching
 
@@ -61,6 +61,10 @@ def _add_api(app: FastAPI, watching: Watching) -> None:
         operator: str | None = None,
     ) -> JSONResponse:
         return JSONResponse(series_document(record, from_s, to_s, points, operator))
+
+    @app.get("/api/decisions")
+    async def decisions(before: int | None = None) -> JSONResponse:
+        return JSONResponse(decisions_before(record, before))
 
     @app.get("/api/events", response_class=EventSourceResponse)
     async def events(last_event_id: Annotated[str | None, Header()] = None) -> AsyncIterator[ServerSentEvent]:

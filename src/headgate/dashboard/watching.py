@@ -1,4 +1,4 @@
-"""Looks at the folder a few times a second and tells the news, beside the requests, on one thread: nothing is locked."""
+"""Looks at the folder a few times a second and tells the news, on the thread that answers: nothing is locked."""
 
 from __future__ import annotations
 
