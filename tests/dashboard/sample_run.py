@@ -80,7 +80,7 @@ class SampleRun:
 
     def load(self, number: int) -> float:
         share = number % 450 / 450
-        rise = 1 / (1 + math.exp(-(share - 0.35) * 90)) - 1 / (1 + math.exp(-(share - 0.75) * 60))
+        rise = 1 / (1 + math.exp(-(share - 0.35) * 400)) - 1 / (1 + math.exp(-(share - 0.75) * 60))
         return 300.0 * (1 + 2 * rise) * (1 + 0.04 * math.sin(number / 9))
 
     def append(self, folder: Path, number: int, old: bool = False) -> dict[str, Any]:

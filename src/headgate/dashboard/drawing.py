@@ -100,7 +100,7 @@ def _apart(wanted: list[float]) -> list[float]:
     """As near to ``wanted`` as places at least one apart can be on the whole.
 
     >>> _apart([0.0, 0.0, 5.0])
-    [-0.25, 0.75, 5.25]
+    [-0.5, 0.5, 5.0]
     """
     pushed = list(wanted)
     for n in range(1, len(pushed)):

@@ -1,9 +1,9 @@
 // One way to make a plot over time: the same axes, cursor, legend, keys and promises for all of them.
-import { clock } from "./format.js";
+import { DASH, clock } from "./format.js";
 import { colour } from "./theme.js";
 
-const HEIGHT = 190;
-const NARROW_HEIGHT = 170;
+const HEIGHT = 215;
+const MOST_NARROW_HEIGHT = 190;
 
 const axis = (values, size) => ({
   stroke: colour("quiet"),
@@ -30,6 +30,8 @@ const drawMarks = (u, marks) => {
   const { ctx, bbox } = u;
   ctx.save();
   ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+  ctx.textAlign = "left";
+  ctx.textBaseline = "alphabetic";
   for (const { value, text, stroke } of marks.levels ?? []) {
     const y = Math.round(u.valToPos(value, "y", true));
     ctx.strokeStyle = ctx.fillStyle = stroke;
@@ -63,11 +65,11 @@ const moveCursor = (u, step) => {
 };
 
 export class Chart {
-  // `series`: label, colour, value(v) and what uPlot takes; `top`: the least top of the axis.
-  constructor(place, { series, bands = [], unit, top = () => 0 }) {
+  // `series`: label, colour, format(value, place) and how it is drawn; `top`: the least top of the axis.
+  constructor(place, { series, bands = [], unit, top = () => 0, height = HEIGHT }) {
     this.place = place;
     this.marks = {};
-    this.spec = { series, bands, unit, top };
+    this.spec = { series, bands, unit, top, height };
     this.data = [[], ...series.map(() => [])];
     place.tabIndex = 0;
     place.setAttribute("role", "img");
@@ -92,7 +94,8 @@ export class Chart {
 
   size() {
     const width = Math.max(this.place.clientWidth, 120);
-    return { width, height: width < 420 ? NARROW_HEIGHT : HEIGHT };
+    const { height } = this.spec;
+    return { width, height: width < 420 ? Math.min(height, MOST_NARROW_HEIGHT) : height };
   }
 
   build() {
@@ -101,8 +104,9 @@ export class Chart {
     this.plot = new uPlot(
       {
         ...this.size(),
-        series: [{ value: (u, at) => (at === null ? "" : clock(at)), label: "at" }, ...series.map(drawn)],
-        bands: bands.map(({ over, fill }) => ({ series: over, fill: colour(fill) })),
+        padding: [10, 10, 0, 0],
+        series: [{ label: "at", value: (u, at, n, place) => (place === null ? "now" : clock(at)) }, ...series.map(drawn)],
+        bands: bands.map(({ over, name, fill }) => ({ series: over, fill: colour(name, fill) })),
         scales: {
           x: { time: true, range: () => this.span ?? [0, 1] },
           y: { range: (u, low, high) => [0, Math.max((high ?? 0) * 1.12, top(), 1e-9)] },
@@ -127,7 +131,15 @@ export class Chart {
   }
 }
 
-const drawn = ({ colour: name, fill, step, dash, width = 2, ...rest }) => ({
+// Under the cursor, or without one the last that was measured.
+const told = (format) => (u, value, n, place) => {
+  const at = place ?? u.data[n].findLastIndex((one) => one !== null && one !== undefined);
+  const found = u.data[n][at];
+  return found === null || found === undefined ? DASH : format(found, at);
+};
+
+const drawn = ({ colour: name, fill, step, dash, width = 2, format, ...rest }) => ({
+  value: told(format),
   stroke: colour(name),
   width,
   fill: fill && colour(name, fill),

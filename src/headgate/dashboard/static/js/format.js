@@ -30,6 +30,8 @@ const joined = (kind) => (value) => parts[kind](value).filter(Boolean).join(" ")
 export const rate = joined("rate");
 export const rows = joined("rows");
 export const seconds = joined("seconds");
+// Lengths that somebody set, or that are told in passing: 5 s, not 5.00 s.
+export const length = (value) => seconds(value).replace(/\.0+ /, " ").replace(/(\.\d*?)0+ /, "$1 ");
 export const share = (value) => parts.share(value).join("");
 export const count = (value, noun) => (known(value) ? `${grouped(value)} ${noun}${value === 1 ? "" : "s"}` : DASH);
 

@@ -1,17 +1,17 @@
 // What runs, what it promises, and whether what is shown is fresh.
 import { byId } from "./elements.js";
-import { count, seconds, share } from "./format.js";
+import { count, length, seconds, share } from "./format.js";
 
 const SILENT_AFTER_LOOKS = 4;
 
 const terms = (control) => {
   if (!control) return "no control file: an older run";
-  const bounds = Object.entries(control.bounds ?? {}).map(([what, bound]) => `${what} ≤ ${seconds(bound)}`);
+  const bounds = Object.entries(control.bounds ?? {}).map(([what, bound]) => `${what} ≤ ${length(bound)}`);
   return [
     `policy ${control.policy}`,
     bounds.length ? `promises ${bounds.join(", ")}` : "promises nothing",
     control.budget ? `budget ${count(control.budget, "processor")}` : null,
-    control.interval_s ? `looks every ${seconds(control.interval_s)}` : null,
+    control.interval_s ? `looks every ${length(control.interval_s)}` : null,
     control.dry_run ? "only advises" : null,
   ].filter(Boolean).join("  ·  ");
 };
@@ -29,7 +29,7 @@ const freshness = (run, connected) => {
   if (!run.tick) return ["warn", "no look yet"];
   const silent = Date.now() / 1000 - run.tick.at_s;
   const most = SILENT_AFTER_LOOKS * (run.control?.interval_s ?? 2);
-  return silent > Math.max(most, 6) ? ["warn", `silent for ${seconds(Math.round(silent))}`] : ["good", "live"];
+  return silent > Math.max(most, 6) ? ["warn", `silent for ${length(Math.round(silent))}`] : ["good", "live"];
 };
 
 export const showState = (run, connected) => {
@@ -49,5 +49,5 @@ export const showOutcome = ({ outcome }) => {
     : outcome.answer_exact ? "answer exact" : `answer WRONG: ${outcome.answer_note ?? ""}`;
   const kept = outcome.slo_kept === null || outcome.slo_kept === undefined ? null : `promise kept for ${share(outcome.slo_kept)} of rows`;
   const rows = [kept, answer, `mean ${seconds(outcome.mean_s)}`, `${count(outcome.rescales, "move")}`];
-  line.textContent = `The run ended after ${seconds(outcome.seconds)}: ${rows.filter(Boolean).join(", ")}.`;
+  line.textContent = `The run ended after ${length(outcome.seconds)}: ${rows.filter(Boolean).join(", ")}.`;
 };

@@ -2,7 +2,7 @@
 import { byId, html, meter } from "./elements.js";
 import { clock, level, share } from "./format.js";
 
-const cell = (value) => html("td", {}, meter(value, level(value ?? 0)), share(value));
+const cell = (value) => html("td", { class: "measured" }, meter(value, level(value ?? 0)), share(value));
 const hosted = (hosts) => Object.entries(hosts ?? {}).map(([name, k]) => `${name} ${k}×`).join(", ") || "–";
 
 export const showNodes = ({ tick }) => {
@@ -11,7 +11,7 @@ export const showNodes = ({ tick }) => {
     byId("nodes").replaceChildren(html("p", { class: "empty" }, "Nodes are not measured in this run."));
     return;
   }
-  const head = ["node", "processor", "memory", "disk and net", "runs"].map((name) => html("th", { scope: "col" }, name));
+  const head = ["node", "cpu", "memory", "io", "runs"].map((name) => html("th", { scope: "col" }, name));
   const row = ({ name, cpu, memory, io, hosts }) =>
     html("tr", {}, html("th", { scope: "row" }, name), cell(cpu), cell(memory), cell(io), html("td", {}, html("small", {}, hosted(hosts))));
   byId("nodes").replaceChildren(html("table", {}, html("thead", {}, html("tr", {}, ...head)), html("tbody", {}, ...nodes.map(row))));

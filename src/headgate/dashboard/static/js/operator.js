@@ -4,7 +4,6 @@ import { Chart } from "./chart.js";
 import { byId, html } from "./elements.js";
 import { count, rate, rows, seconds, share } from "./format.js";
 
-const shown = (format) => (u, value) => (value === null || value === undefined ? "" : format(value));
 const scv = (value) => (typeof value === "number" ? value.toFixed(2) : "–");
 
 const facts = (tick, name) => {
@@ -30,10 +29,10 @@ export class OperatorDialog {
   build() {
     if (this.busy) return;
     this.busy = new Chart(byId("operator-busy"), {
-      series: [{ label: "busy", colour: "series-1", fill: 14, value: shown(share) }], unit: share, top: () => 1,
+      series: [{ label: "busy", colour: "series-1", fill: 14, format: share }], unit: share, top: () => 1,
     });
     this.queue = new Chart(byId("operator-queue"), {
-      series: [{ label: "waiting", colour: "series-3", fill: 14, value: shown(rows) }], unit: (value) => `${value}`, top: () => 10,
+      series: [{ label: "waiting", colour: "series-3", fill: 14, format: rows }], unit: (value) => `${value}`, top: () => 10,
     });
   }
 

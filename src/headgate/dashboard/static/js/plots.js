@@ -1,37 +1,36 @@
 // The plots over time, and the sentence each says to who cannot see it.
 import { Chart } from "./chart.js";
 import { byId } from "./elements.js";
-import { count, parts, rate, seconds, share } from "./format.js";
+import { count, length, rate, seconds, share } from "./format.js";
 import { colour } from "./theme.js";
 
-const shown = (format) => (u, value) => (value === null || value === undefined ? "" : format(value));
 const last = (values) => values?.findLast((value) => value !== null) ?? null;
 const axisRate = (value) => (value >= 1000 ? `${value / 1000}k/s` : `${value}/s`);
-const axisSeconds = (value) => parts.seconds(value).join(" ").replace(/\.?0+ /, " ");
 
 const latencySeries = [
-  { label: "mean", colour: "series-1", value: shown(seconds) },
-  { label: "p95", colour: "series-2", value: shown(seconds) },
-  { label: "predicted mean", colour: "series-9", value: shown(seconds), dash: [3, 4], width: 1.5 },
+  { label: "mean", colour: "series-1", format: seconds },
+  { label: "p95", colour: "series-2", format: seconds },
+  { label: "predicted mean", colour: "series-9", format: seconds, dash: [3, 4], width: 1.5 },
 ];
 const loadSeries = [
-  { label: "arrivals", colour: "series-2", value: shown(rate) },
-  { label: "throughput", colour: "series-9", value: shown(rate), width: 1.3 },
-  { label: "at most", colour: "band", value: shown(rate), width: 1 },
-  { label: "expected", colour: "series-2", value: shown(rate), dash: [5, 4], width: 1.6 },
-  { label: "at least", colour: "band", value: shown(rate), width: 1 },
+  { label: "arrivals", colour: "series-2", format: rate },
+  { label: "throughput", colour: "series-9", format: rate, width: 1.3 },
+  { label: "at most", colour: "series-2", format: rate, width: 0.6 },
+  { label: "expected", colour: "series-2", format: rate, dash: [5, 4], width: 1.6 },
+  { label: "at least", colour: "series-2", format: rate, width: 0.6 },
 ];
 
 export class Plots {
   constructor() {
     this.bounds = {};
     const highest = () => Math.max(0, ...Object.values(this.bounds)) * 1.25;
-    this.latency = new Chart(byId("latency"), { series: latencySeries, unit: axisSeconds, top: highest });
-    this.load = new Chart(byId("load"), { series: loadSeries, bands: [{ over: [3, 5], fill: "band" }], unit: axisRate });
+    this.latency = new Chart(byId("latency"), { series: latencySeries, unit: length, top: highest });
+    this.load = new Chart(byId("load"), { series: loadSeries, bands: [{ over: [3, 5], name: "series-2", fill: 28 }], unit: axisRate });
     this.cpu = new Chart(byId("cpu"), {
-      series: [{ label: "busiest node's processor", colour: "series-5", fill: 14, value: shown(share) }],
+      series: [{ label: "busiest node's processor", colour: "series-5", fill: 14, format: share }],
       unit: share,
       top: () => 1,
+      height: 150,
     });
   }
 
@@ -51,7 +50,7 @@ export class Plots {
   showLatency({ at_s, columns }, span, moments) {
     const strokes = { mean: colour("series-1"), p95: colour("series-2") };
     const levels = Object.entries(this.bounds).map(([what, value]) => ({
-      value, text: `${what} promised: ${seconds(value)}`, stroke: strokes[what] ?? colour("bad"),
+      value, text: `${what} promised: ${length(value)}`, stroke: strokes[what] ?? colour("bad"),
     }));
     const promises = levels.map(({ text }) => text).join(", ") || "nothing promised";
     this.latency.show(span, [at_s, columns.mean_s, columns.p95_s, columns.predicted_mean_s], { levels, moments },
@@ -63,7 +62,7 @@ export class Plots {
     const past = (values) => [...values, ...ahead.at_s.map(() => null)];
     const coming = (values) => [...at_s.slice(0, -1).map(() => null), ...(at_s.length ? [tick?.arrivals_per_s ?? null] : []), ...values];
     byId("load-note").textContent = ahead.at_s.length
-      ? `and what is expected for ${seconds(ahead.at_s.at(-1) - tick.at_s)}, ${share(tick.forecast.level)} sure`
+      ? `and what is expected for ${length(ahead.at_s.at(-1) - tick.at_s)}, ${share(tick.forecast.level)} sure`
       : "nothing is forecast";
     this.load.show(
       span,
@@ -87,17 +86,17 @@ export class Plots {
   buildProcessors() {
     this.drawnNames = this.names.join("\n");
     byId("processors").replaceChildren();
-    const own = (at) => (u, value, series, place) => (place === null || value === null ? "" : `${this.own[at][place]}`);
+    const own = (n) => (sum, at) => `${this.own[n][at]}`;
     const areas = this.names.map((label, n) => ({
-      label, colour: `series-${(n % 9) + 1}`, fill: 38, step: true, width: 1.2, value: own(n),
+      label, colour: `series-${(n % 9) + 1}`, fill: 38, step: true, width: 1.2, format: own(n),
     }));
     const lines = [
-      { label: "executors", colour: "ink", step: true, width: 2, dash: [6, 3], value: shown((v) => `${v}`) },
-      { label: "nodes", colour: "bad", step: true, width: 2, dash: [2, 3], value: shown((v) => `${v}`) },
+      { label: "executors", colour: "ink", step: true, width: 2, dash: [6, 3], format: (k) => `${k}` },
+      { label: "nodes", colour: "bad", step: true, width: 2, dash: [2, 3], format: (k) => `${k}` },
     ];
     const unit = (value) => (Number.isInteger(value) ? `${value}` : "");
     this.processors?.drop();
-    this.processors = new Chart(byId("processors"), { series: [...areas.toReversed(), ...lines], unit, top: () => 4 });
+    this.processors = new Chart(byId("processors"), { series: [...areas.toReversed(), ...lines], unit, top: () => 4, height: 270 });
   }
 }
 

@@ -1,14 +1,14 @@
 // The figures of this moment.
 import { byId, html } from "./elements.js";
-import { count, parts, rate, seconds } from "./format.js";
+import { count, length, parts, rate } from "./format.js";
 
 const total = (running) => Object.values(running ?? {}).reduce((sum, k) => sum + (k ?? 0), 0);
 
 const promised = (measured, bound) => {
   if (bound === undefined || bound === null) return { note: "nothing promised", kind: "" };
-  if (measured === null || measured === undefined) return { note: `promised ${seconds(bound)}`, kind: "" };
+  if (measured === null || measured === undefined) return { note: `promised ${length(bound)}`, kind: "" };
   const kept = measured <= bound;
-  return { note: `${kept ? "within" : "beyond"} the ${seconds(bound)} promised`, kind: kept ? "good" : "bad" };
+  return { note: `${kept ? "within" : "beyond"} ${length(bound)} promised`, kind: kept ? "good" : "bad" };
 };
 
 const tile = (title, [figure, unit], note, kind = "") =>

@@ -89,7 +89,7 @@ const showOperator = ({ box, group, shown, most }, tick, plan) => {
   const k = tick.running?.[box.name] ?? null;
   const then = plan?.[box.name];
   const busy = operator.utilisation;
-  shown.k.replaceChildren(`${k ?? DASH}`, then === undefined || then === k ? "×" : svg("tspan", { class: "then" }, ` → ${then}×`));
+  shown.k.replaceChildren(`${k ?? DASH}`, then === undefined || then === k ? "" : svg("tspan", { class: "then" }, ` → ${then}`), svg("tspan", { class: "soft" }, " proc."));
   shown.rate.textContent = rate(operator.arrivals_per_s);
   shown.queue.textContent = `${rows(operator.queue_rows)} waiting`;
   shown.busyText.textContent = `${share(busy)} busy`;

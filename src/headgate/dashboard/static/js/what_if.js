@@ -6,6 +6,8 @@ const WIDTH = 360;
 const HEIGHT = 120;
 const FOOT = 18;
 
+const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
 const bars = (points, nowPerS) => {
   const most = Math.max(...points.map(({ total }) => total ?? 0), 1);
   const step = WIDTH / points.length;
@@ -20,7 +22,7 @@ const bars = (points, nowPerS) => {
     svg("text", { x: Math.min(Math.max(at, 14), WIDTH - 14), y: HEIGHT - 4, "text-anchor": "middle" }, "now"),
   ] : [];
   const top = svg("text", { x: 0, y: 11 }, `up to ${count(most, "processor")}`);
-  return { drawn, picture: svg("svg", { class: "bars", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" }, ...drawn, ...label, top) };
+  return { drawn, picture: svg("svg", { class: "bars", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, "aria-hidden": "true" }, ...drawn, ...label, top) };
 };
 
 const row = (name, now, then) => {
@@ -58,6 +60,7 @@ export class WhatIf {
       this.chosen = Number(this.slider.value);
       this.showPoint();
     });
+    this.ends = html("p", { class: "ends quiet" });
     this.answer = html("div", { "aria-live": "polite" });
     this.picture = html("div");
   }
@@ -69,7 +72,7 @@ export class WhatIf {
       this.place.replaceChildren(html("p", { class: "empty" }, "No plans for other loads yet: they come a few looks after the start."));
       return;
     }
-    if (!this.place.contains(this.slider)) this.place.replaceChildren(this.picture, this.slider, this.answer);
+    if (!this.place.contains(this.slider)) this.place.replaceChildren(this.picture, this.slider, this.ends, this.answer);
     this.slider.max = this.points.length - 1;
     if (!this.touched) this.chosen = this.nearest(this.tick.arrivals_per_s);
     this.chosen = Math.min(this.chosen, this.points.length - 1);
@@ -77,6 +80,7 @@ export class WhatIf {
     const { drawn, picture } = bars(this.points, this.tick.arrivals_per_s);
     this.drawn = drawn;
     this.picture.replaceChildren(picture);
+    this.ends.replaceChildren(...[this.points[0], this.points.at(-1)].map((point) => html("span", {}, rate(point.rate_per_s))));
     this.showPoint();
   }
 
@@ -95,7 +99,7 @@ export class WhatIf {
       html("div", { class: "verdict" },
         html("p", {}, html("strong", {}, rate(point.rate_per_s)), html("span", { class: "quiet" }, `  ${times}`)),
         html("span", { class: `pill ${point.feasible ? "good" : "bad"}` }, point.feasible ? "promise kept" : "not to be kept")),
-      html("p", { class: "why" }, `Expected mean latency ${seconds(point.mean_s)}. ${point.why ?? ""}`),
+      html("p", { class: "why" }, sentence(`expected mean latency ${seconds(point.mean_s)}: ${point.why ?? ""}`)),
       html("div", { class: "rows" }, table(point, this.tick.running ?? {})));
     this.onPlan(this.touched ? point.processors : null);
   }
