@@ -57,6 +57,10 @@ def test_the_oldest_go_when_there_is_no_more_room() -> None:
     assert kept.first_s == 5000.0 - len(kept)
 
 
+def test_there_is_room_for_a_day_of_a_hundred_operators_at_two_seconds() -> None:
+    assert History(f"o{n}" for n in range(100)).most_ticks >= 24 * 3600 / 2
+
+
 def test_an_empty_window_has_empty_columns() -> None:
     window = history().between(0, 9)
     assert all(len(window.column(name)) == 0 for name in COLUMNS)

@@ -31,6 +31,7 @@ COLUMNS = (
 )
 OPERATOR_COLUMNS = ("processors", "utilisation", "queue_rows")
 _CHUNK_TICKS = 1024
+_TOO_LARGE = 1e38
 _MOST_BYTES = 44_000_000
 
 
@@ -63,6 +64,10 @@ class History:
         self._chunks: list[Chunk] = []
         self._most_chunks = max(most_bytes // Chunk(len(self.operators)).bytes, 2)
         self.last_s = -math.inf
+
+    @property
+    def most_ticks(self) -> int:
+        return self._most_chunks * _CHUNK_TICKS
 
     def __len__(self) -> int:
         return sum(chunk.ticks for chunk in self._chunks)
@@ -146,15 +151,15 @@ def _values(tick: Mapping[str, Any]) -> list[float]:
 
 
 def number(value: object) -> float:
-    """A number as it is, anything else as missing."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    """A number as it is; anything else, or what no array here could hold, as missing."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _TOO_LARGE:
         return float(value)
     return math.nan
 
 
 def _count(value: object) -> int:
     told = number(value)
-    return int(told) if math.isfinite(told) else 0
+    return 0 if math.isnan(told) else int(told)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -45,7 +45,7 @@ class Record:
             (_Lines(layout.ticks), self._ticked),
         ]
 
-    def look(self, most_lines: int = 100) -> bool:
+    def look(self, most_lines: int = 16) -> bool:
         """Read some of what is new; whether there is more. Bounded, so that requests are answered in between."""
         for file in self._files:
             if (fresh := file.fresh()) is not None:
@@ -66,8 +66,9 @@ class Record:
             return
         if self.tick is not None:
             self.slot_seconds += (self.history.last_s - before_s) * _running(self.tick)
-        self.tick = {**tick, "operators": {name: _shown(told) for name, told in (tick.get("operators") or {}).items()}}
-        self._tell("tick", self.tick)
+        self.tick = tick
+        if self.caught_up:
+            self.told("tick", shown(tick))
 
     def _decided(self, decision: Document) -> None:
         self.decisions_made += 1
@@ -133,6 +134,7 @@ def _running(tick: Mapping[str, Any]) -> float:
     return sum(k for k in (tick.get("running") or {}).values() if k is not None)
 
 
-def _shown(told: Mapping[str, Any]) -> Document:
-    """What the page shows of an operator; the learned costs of a batch are for the loop."""
-    return {name: value for name, value in told.items() if name != "batch"}
+def shown(tick: Document) -> Document:
+    """What the page shows of a tick; the learned costs of a batch are for the loop."""
+    operators = tick.get("operators") or {}
+    return {**tick, "operators": {o: {k: v for k, v in one.items() if k != "batch"} for o, one in operators.items()}}

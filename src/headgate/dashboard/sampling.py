@@ -31,20 +31,18 @@ def extremes(values: Floats, starts: Ints) -> Ints:
     >>> extremes(values, np.array([0, 3])).tolist()
     [0, 1, 3, 3]
     """
-    ends = [*starts[1:].tolist(), len(values)]
-    return np.array(
-        [place for a, b in zip(starts.tolist(), ends, strict=True) for place in _two(values, a, b)], np.intp
-    )
+    if len(starts) == 0:
+        return starts
+    found = [_places_of(least(values, starts), values, starts) for least in (np.fmin.reduceat, np.fmax.reduceat)]
+    return np.sort(np.stack(found, axis=1), axis=1).ravel()
 
 
-def _two(values: Floats, start: int, end: int) -> tuple[int, int]:
-    stretch = values[start:end]
-    known = np.isfinite(stretch)
-    if not known.any():
-        return start, start
-    low = start + int(np.argmin(np.where(known, stretch, np.inf)))
-    high = start + int(np.argmax(np.where(known, stretch, -np.inf)))
-    return (low, high) if low < high else (high, low)
+def _places_of(wanted: Floats, values: Floats, starts: Ints) -> Ints:
+    """In each stretch the first place that has the value wanted of it, or its first place where none has."""
+    ends = np.append(starts[1:], len(values))
+    equal = np.append(np.flatnonzero(values == np.repeat(wanted, ends - starts)), len(values))
+    first = equal[np.searchsorted(equal, starts)]
+    return np.where(first < ends, first, starts)
 
 
 def spread_times(at_s: Floats, starts: Ints) -> Floats:
