@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 from headgate.dashboard.description import Description, Node
@@ -72,9 +72,10 @@ def test_no_two_boxes_overlap_and_long_arrows_pass_beside_boxes() -> None:
     for pipeline in (CHAIN, SPLIT, LOOP, SKIP, wide(30)):
         drawing = drawing_of(pipeline)
         bends = [bend for arrow in arrows(drawing).values() for bend in arrow["bends"]]
-        taken = [(place["layer"], place["lane"]) for place in [*boxes(drawing).values(), *bends]]
-        for one, other in combinations(taken, 2):
-            assert one[0] != other[0] or abs(one[1] - other[1]) >= 0.99
+        for one, other in combinations(boxes(drawing).values(), 2):
+            assert one["layer"] != other["layer"] or abs(one["lane"] - other["lane"]) >= 0.99
+        for box, bend in product(boxes(drawing).values(), bends):
+            assert box["layer"] != bend["layer"] or abs(box["lane"] - bend["lane"]) >= 0.64
 
 
 def test_a_long_arrow_bends_once_in_each_layer_it_passes() -> None:

@@ -15,6 +15,8 @@ from headgate.dashboard.description import Description
 from headgate.dashboard.flow import Arrow, Box, flow_of
 
 _SWEEPS = 12
+_BEND_WIDTH = 0.3
+"""Of a box; an arrow that passes one is then 0.65 from its middle, and clears it."""
 Links = dict[str, list[str]]
 
 
@@ -25,7 +27,7 @@ def drawing_of(pipeline: Description) -> dict[str, object]:
     bends = {arrow: _bends(arrow, layer) for arrow in arrows if not arrow.back}
     rows, before, after = _chained(boxes, layer, bends)
     _reorder(rows, before, after)
-    lane = _lanes(rows, before, after)
+    lane = _lanes(rows, before, after, {bend for passed in bends.values() for _, bend in passed})
     return {
         "layers": len(rows),
         "boxes": [asdict(box) | {"layer": layer[box.id], "lane": lane[box.id]} for box in boxes],
@@ -84,30 +86,35 @@ def _reorder(rows: list[list[str]], before: Links, after: Links) -> None:
             row.sort(key=lambda name: _mean([place[o] for o in neighbours[name]], own[name]))
 
 
-def _lanes(rows: list[list[str]], before: Links, after: Links) -> dict[str, float]:
-    """Places across the flow: each near the mean of its neighbours, at least one apart, the first at 0."""
+def _lanes(rows: list[list[str]], before: Links, after: Links, bends: set[str]) -> dict[str, float]:
+    """Places across the flow: each near the mean of its neighbours without overlap, the first at 0."""
     lane = {name: n - (len(row) - 1) / 2 for row in rows for n, name in enumerate(row)}
     for sweep in range(_SWEEPS):
         neighbours = (before, after)[sweep % 2]
         for row, _ in _pairs(rows, sweep % 2 == 0):
             wanted = [_mean([lane[o] for o in neighbours[name]], lane[name]) for name in row]
-            lane.update(zip(row, _apart(wanted), strict=True))
+            lane.update(zip(row, _apart(wanted, _gaps(row, bends)), strict=True))
     lowest = min(lane.values(), default=0.0)
     return {name: round(at - lowest, 2) for name, at in lane.items()}
 
 
-def _apart(wanted: list[float]) -> list[float]:
-    """As near to ``wanted`` as places at least one apart can be on the whole.
+def _gaps(row: list[str], bends: set[str]) -> list[float]:
+    """From each to the next: boxes need room, arrows that pass little."""
+    width = [_BEND_WIDTH if name in bends else 1.0 for name in row]
+    return [(one + other) / 2 for one, other in pairwise(width)]
 
-    >>> _apart([0.0, 0.0, 5.0])
+
+def _apart(wanted: list[float], gaps: list[float]) -> list[float]:
+    """As near to ``wanted`` as places at least ``gaps`` apart can be on the whole.
+
+    >>> _apart([0.0, 0.0, 5.0], [1.0, 1.0])
     [-0.5, 0.5, 5.0]
     """
-    pushed = list(wanted)
-    for n in range(1, len(pushed)):
-        pushed[n] = max(pushed[n], pushed[n - 1] + 1)
-    pulled = list(wanted)
-    for n in reversed(range(len(pulled) - 1)):
-        pulled[n] = min(pulled[n], pulled[n + 1] - 1)
+    pushed, pulled = list(wanted), list(wanted)
+    for n, gap in enumerate(gaps):
+        pushed[n + 1] = max(pushed[n + 1], pushed[n] + gap)
+    for n, gap in reversed(list(enumerate(gaps))):
+        pulled[n] = min(pulled[n], pulled[n + 1] - gap)
     return [(high + low) / 2 for high, low in zip(pushed, pulled, strict=True)]
 
 

@@ -2,8 +2,7 @@
 import { DASH, clock } from "./format.js";
 import { colour } from "./theme.js";
 
-const HEIGHT = 215;
-const MOST_NARROW_HEIGHT = 190;
+const LEAST_HEIGHT = 120;
 
 const axis = (values, size) => ({
   stroke: colour("quiet"),
@@ -66,10 +65,10 @@ const moveCursor = (u, step) => {
 
 export class Chart {
   // `series`: label, colour, format(value, place) and how it is drawn; `top`: the least top of the axis.
-  constructor(place, { series, bands = [], unit, top = () => 0, height = HEIGHT }) {
+  constructor(place, { series, bands = [], unit, top = () => 0 }) {
     this.place = place;
     this.marks = {};
-    this.spec = { series, bands, unit, top, height };
+    this.spec = { series, bands, unit, top };
     this.data = [[], ...series.map(() => [])];
     place.tabIndex = 0;
     place.setAttribute("role", "img");
@@ -79,7 +78,7 @@ export class Chart {
       event.preventDefault();
       moveCursor(this.plot, step * (event.shiftKey ? 10 : 1));
     });
-    this.resized = new ResizeObserver(() => this.plot.setSize(this.size()));
+    this.resized = new ResizeObserver(() => this.fit());
     this.resized.observe(place);
     this.rebuild = () => this.build();
     document.addEventListener("theme", this.rebuild);
@@ -93,9 +92,9 @@ export class Chart {
   }
 
   size() {
-    const width = Math.max(this.place.clientWidth, 120);
-    const { height } = this.spec;
-    return { width, height: width < 420 ? Math.min(height, MOST_NARROW_HEIGHT) : height };
+    const { clientWidth, clientHeight } = this.place;
+    const legend = this.place.querySelector(".u-legend")?.offsetHeight ?? 0;
+    return { width: Math.max(clientWidth, LEAST_HEIGHT), height: Math.max(clientHeight - legend, LEAST_HEIGHT) };
   }
 
   build() {
@@ -104,7 +103,7 @@ export class Chart {
     this.plot = new uPlot(
       {
         ...this.size(),
-        padding: [10, 10, 0, 0],
+        padding: [10, 22, 0, 0],
         series: [{ label: "at", value: (u, at, n, place) => (place === null ? "now" : clock(at)) }, ...series.map(drawn)],
         bands: bands.map(({ over, name, fill }) => ({ series: over, fill: colour(name, fill) })),
         scales: {
@@ -122,6 +121,15 @@ export class Chart {
       this.data,
       this.place,
     );
+    // its lines change with the figures in it
+    this.resized.observe(this.place.querySelector(".u-legend"));
+    this.fit();
+  }
+
+  // The place does not grow with the plot, the plot fills the place that its legend leaves.
+  fit() {
+    const { width, height } = this.size();
+    if (width !== this.plot.width || height !== this.plot.height) this.plot.setSize({ width, height });
   }
 
   show(span, data, marks, told) {

@@ -12,6 +12,8 @@ const size = (value) => {
   return grouped(value, value < 10 ? 1 : 0);
 };
 
+export const compact = (value) => (value >= 1e6 ? `${value / 1e6}M` : value >= 1e3 ? `${value / 1e3}k` : `${value}`);
+
 export const parts = {
   rate: (value) => (known(value) ? [size(value), "rows/s"] : [DASH, ""]),
   rows: (value) => (known(value) ? [size(value), "rows"] : [DASH, ""]),

@@ -16,6 +16,7 @@ import { WhatIf } from "./what_if.js";
 const RANGES = { "5 min": 300, "15 min": 900, "1 h": 3600, "6 h": 21_600, "24 h": 86_400 };
 const POINTS = 600;
 const SLOWEST_MS = 30_000;
+const MOST_LAYERS_BESIDE = 5;
 
 let run = { decisions: [], fleet: [], slot_seconds: 0 };
 let connected = false;
@@ -63,6 +64,7 @@ const showNow = () => {
 const showAll = () => {
   showHeader(run);
   showOutcome(run);
+  byId("main").classList.toggle("long", run.drawing.layers > MOST_LAYERS_BESIDE);
   topology = drawTopology(run.drawing, (name) => dialog.open(name, run, span()));
   showFeed(run);
   showFleet(run);

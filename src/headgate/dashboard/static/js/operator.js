@@ -2,7 +2,7 @@
 import { ask } from "./api.js";
 import { Chart } from "./chart.js";
 import { byId, html } from "./elements.js";
-import { count, rate, rows, seconds, share } from "./format.js";
+import { compact, count, rate, rows, seconds, share } from "./format.js";
 
 const scv = (value) => (typeof value === "number" ? value.toFixed(2) : "–");
 
@@ -32,7 +32,7 @@ export class OperatorDialog {
       series: [{ label: "busy", colour: "series-1", fill: 14, format: share }], unit: share, top: () => 1,
     });
     this.queue = new Chart(byId("operator-queue"), {
-      series: [{ label: "waiting", colour: "series-3", fill: 14, format: rows }], unit: (value) => `${value}`, top: () => 10,
+      series: [{ label: "waiting", colour: "series-3", fill: 14, format: rows }], unit: compact, top: () => 10,
     });
   }
 

@@ -1,11 +1,11 @@
 // The plots over time, and the sentence each says to who cannot see it.
 import { Chart } from "./chart.js";
 import { byId } from "./elements.js";
-import { count, length, rate, seconds, share } from "./format.js";
+import { compact, count, length, rate, seconds, share } from "./format.js";
 import { colour } from "./theme.js";
 
 const last = (values) => values?.findLast((value) => value !== null) ?? null;
-const axisRate = (value) => (value >= 1000 ? `${value / 1000}k/s` : `${value}/s`);
+const axisRate = (value) => `${compact(value)}/s`;
 
 const latencySeries = [
   { label: "mean", colour: "series-1", format: seconds },
@@ -30,7 +30,6 @@ export class Plots {
       series: [{ label: "busiest node's processor", colour: "series-5", fill: 14, format: share }],
       unit: share,
       top: () => 1,
-      height: 150,
     });
   }
 
@@ -60,7 +59,9 @@ export class Plots {
   showLoad({ at_s, columns }, span, moments, tick) {
     const ahead = forecastAhead(tick);
     const past = (values) => [...values, ...ahead.at_s.map(() => null)];
-    const coming = (values) => [...at_s.slice(0, -1).map(() => null), ...(at_s.length ? [tick?.arrivals_per_s ?? null] : []), ...values];
+    // what is expected begins at what is measured now
+    const now = ahead.at_s.length ? tick.arrivals_per_s : null;
+    const coming = (values) => [...at_s.map((_, n) => (n === at_s.length - 1 ? now : null)), ...values];
     byId("load-note").textContent = ahead.at_s.length
       ? `and what is expected for ${length(ahead.at_s.at(-1) - tick.at_s)}, ${share(tick.forecast.level)} sure`
       : "nothing is forecast";
@@ -96,7 +97,7 @@ export class Plots {
     ];
     const unit = (value) => (Number.isInteger(value) ? `${value}` : "");
     this.processors?.drop();
-    this.processors = new Chart(byId("processors"), { series: [...areas.toReversed(), ...lines], unit, top: () => 4, height: 270 });
+    this.processors = new Chart(byId("processors"), { series: [...areas.toReversed(), ...lines], unit, top: () => 4 });
   }
 }
 

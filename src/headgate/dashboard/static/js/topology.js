@@ -3,7 +3,7 @@ import { byId, html, svg } from "./elements.js";
 import { DASH, count, level, rate, rows, share } from "./format.js";
 import { frameOf } from "./frame.js";
 
-const MOST_LETTERS = 17;
+const MOST_LETTERS = 21;
 const short = (name) => (name.length > MOST_LETTERS ? `${name.slice(0, MOST_LETTERS - 1)}…` : name);
 
 const operatorBox = (box, frame, open) => {
@@ -12,7 +12,7 @@ const operatorBox = (box, frame, open) => {
   const text = (kind, left, top) => svg("text", { class: kind, x: left, y: top });
   const left = box.stateful ? 18 : 12;
   const shown = {
-    k: text("k", width - 12, 24),
+    k: text("k", width - 12, 50),
     rate: text("", left, 45),
     queue: text("soft", left, 62),
     busyText: text("soft", left, 82),
@@ -89,7 +89,7 @@ const showOperator = ({ box, group, shown, most }, tick, plan) => {
   const k = tick.running?.[box.name] ?? null;
   const then = plan?.[box.name];
   const busy = operator.utilisation;
-  shown.k.replaceChildren(`${k ?? DASH}`, then === undefined || then === k ? "" : svg("tspan", { class: "then" }, ` → ${then}`), svg("tspan", { class: "soft" }, " proc."));
+  shown.k.replaceChildren(`${k ?? DASH}`, then === undefined || then === k ? svg("tspan", { class: "soft" }, " proc.") : svg("tspan", { class: "then" }, ` → ${then}`));
   shown.rate.textContent = rate(operator.arrivals_per_s);
   shown.queue.textContent = `${rows(operator.queue_rows)} waiting`;
   shown.busyText.textContent = `${share(busy)} busy`;

@@ -98,7 +98,7 @@ export class WhatIf {
     this.answer.replaceChildren(
       html("div", { class: "verdict" },
         html("p", {}, html("strong", {}, rate(point.rate_per_s)), html("span", { class: "quiet" }, `  ${times}`)),
-        html("span", { class: `pill ${point.feasible ? "good" : "bad"}` }, point.feasible ? "promise kept" : "not to be kept")),
+        html("span", { class: `pill ${point.feasible ? "good" : "bad"}` }, point.feasible ? "promise kept" : "cannot be kept")),
       html("p", { class: "why" }, sentence(`expected mean latency ${seconds(point.mean_s)}: ${point.why ?? ""}`)),
       html("div", { class: "rows" }, table(point, this.tick.running ?? {})));
     this.onPlan(this.touched ? point.processors : null);
