@@ -23,7 +23,7 @@ def guarded(run_folder: Path) -> Iterator[tuple[str, str]]:
     command = [sys.executable, "-m", "headgate.dashboard", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        found = re.fullmatch(r"dashboard at http://0\.0\.0\.0:(\d+)/\?token=(\S+)\n", process.stdout.readline())
+        found = re.fullmatch(r"dashboard at http://[^/:]+:(\d+)/\?token=(\S+)\n", process.stdout.readline())
         assert found is not None
         yield f"http://127.0.0.1:{found[1]}", found[2]
         process.terminate()

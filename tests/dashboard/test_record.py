@@ -8,6 +8,7 @@ import pytest
 from tests.dashboard.sample_run import SampleRun, write_run
 
 from headgate.dashboard.answers import decisions_before, run_document, series_document
+from headgate.dashboard.metrics import metrics_text
 from headgate.dashboard.record import Record
 from headgate.errors import BadInput
 from headgate.spark.batch_log import append_line
@@ -68,11 +69,15 @@ def test_half_a_line_waits_until_it_is_whole(tmp_path: Path) -> None:
 def test_lines_that_are_no_ticks_are_left_out(tmp_path: Path) -> None:
     write_run(tmp_path, ticks=2)
     with (tmp_path / "ticks.jsonl").open("ab") as file:
+        file.write(
+            b'{"at_s": 3.9e9, "operators": [1], "running": "?", "nodes": [7]}\n{"at_s": 3.95e9, "operators": {"a": 1}}\n'
+        )
         file.write(b'not json\n[1]\n{"at_s": null}\n\xff\xfe\n{"at_s": 4e9, "sojourn": {"mean_s": Infinity}}\n')
     record = read(tmp_path)
-    assert len(record.history) == 3
+    assert len(record.history) == 5
     assert record.tick is not None
     json.dumps(run_document(record), allow_nan=False)
+    assert b"headgate_slot_seconds_total" in metrics_text(record)
 
 
 def test_a_folder_of_an_older_version_is_shown(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from fastapi import HTTPException
 
 from headgate.dashboard.history import COLUMNS, OPERATOR_COLUMNS, Window
-from headgate.dashboard.record import Document, Record, shown
+from headgate.dashboard.record import Document, Record
 from headgate.dashboard.sampling import Floats, Ints, bucket_starts, extremes, spread_times
 
 _NAMED = 8
@@ -23,7 +23,7 @@ def run_document(record: Record) -> Document:
         "caught_up": record.caught_up,
         "kept_since_s": record.history.first_s,
         "ticks": len(record.history),
-        "tick": None if record.tick is None else shown(record.tick),
+        "tick": record.tick,
         **record.documents,
         "decisions": decisions_before(record, None),
         "decisions_made": record.decisions_made,

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass
-from http.cookies import SimpleCookie
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -52,9 +52,9 @@ class Access:
         return self.token is not None and _same(given, self.token)
 
     def _shown(self, headers: Headers) -> bool:
-        kept = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
+        kept = cookie_parser(headers.get("cookie", "")).get(self.cookie, "")
         bearer = headers.get("authorization", "").removeprefix("Bearer ")
-        return any(_same(given, self.token or "") for given in (kept.value if kept else "", bearer))
+        return any(_same(given, self.token or "") for given in (kept, bearer))
 
 
 class Guard:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ Told = Callable[[str, Document], None]
 DOCUMENTS = ("control", "what_if", "outcome")
 _KEPT_DECISIONS = 500
 _KEPT_FLEET = 200
+_MAPPINGS = ("running", "operators", "sojourn", "pace_s", "forecast")
 
 
 class Record:
@@ -66,9 +67,8 @@ class Record:
             return
         if self.tick is not None:
             self.slot_seconds += (self.history.last_s - before_s) * _running(self.tick)
-        self.tick = tick
-        if self.caught_up:
-            self.told("tick", shown(tick))
+        self.tick = tidy(tick)
+        self._tell("tick", self.tick)
 
     def _decided(self, decision: Document) -> None:
         self.decisions_made += 1
@@ -116,7 +116,7 @@ class _Watched:
             if known == self._known:
                 return None
             self._known = known
-            return parsed(self._path.read_text(encoding="utf-8"))
+            return parsed(self._path.read_text(encoding="utf-8", errors="replace"))
         except FileNotFoundError:
             return None
 
@@ -130,11 +130,17 @@ def parsed(text: str) -> Document | None:
     return found if isinstance(found, dict) else None
 
 
-def _running(tick: Mapping[str, Any]) -> float:
-    return sum(k for k in (tick.get("running") or {}).values() if k is not None)
+def tidy(tick: Document) -> Document:
+    """What is shown of a tick, in the shape it should have; the learned costs of a batch are for the loop alone."""
+    kept = {name: value for name, value in tick.items() if name not in _MAPPINGS or isinstance(value, dict)}
+    operators = {name: one for name, one in kept.get("operators", {}).items() if isinstance(one, dict)}
+    return {
+        **kept,
+        "operators": {name: {k: v for k, v in one.items() if k != "batch"} for name, one in operators.items()},
+        "nodes": [node for node in tick.get("nodes") or [] if isinstance(node, dict)],
+    }
 
 
-def shown(tick: Document) -> Document:
-    """What the page shows of a tick; the learned costs of a batch are for the loop."""
-    operators = tick.get("operators") or {}
-    return {**tick, "operators": {o: {k: v for k, v in one.items() if k != "batch"} for o, one in operators.items()}}
+def _running(tick: Document) -> float:
+    told = [number(k) for k in tick.get("running", {}).values()]
+    return sum(k for k in told if k == k)

@@ -30,8 +30,11 @@ def application(watching: Watching) -> FastAPI:
             yield
 
     # no pages about the interface: they would load scripts from elsewhere; nothing is told to collectors elsewhere
-    quiet = {"auto_configure": False, "tracing": False, "metrics": False, "logs": False}
-    app = FastAPI(title="headgate", lifespan=lifespan, openapi_url=None, telemetry=quiet)
+    app = FastAPI(
+        lifespan=lifespan,
+        openapi_url=None,
+        telemetry={"auto_configure": False, "tracing": False, "metrics": False, "logs": False},
+    )
     _add_api(app, watching)
     app.mount("/static", StaticFiles(directory=_STATIC))
 

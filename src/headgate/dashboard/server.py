@@ -71,7 +71,9 @@ def _why_not(host: str, port: int, problem: OSError) -> str:
 
 
 def address(listening: socket.socket, host: str, token: str | None) -> str:
-    name = f"[{host}]" if ":" in host else host
+    """What to open; a server on all addresses of this machine goes by the machine's name."""
+    reached = socket.gethostname() if host in ("0.0.0.0", "::") else host
+    name = f"[{reached}]" if ":" in reached else reached
     return f"http://{name}:{listening.getsockname()[1]}/" + (f"?token={token}" if token else "")
 
 

@@ -33,7 +33,10 @@ class Watching:
 
     async def _watch(self) -> None:
         while self._parent is None or os.getppid() == self._parent:
-            more = self.record.look()
+            more = False
+            # a file that cannot be read now may be at the next look
+            with suppress(OSError):
+                more = self.record.look()
             await asyncio.sleep(0 if more else _LOOK_EVERY_S)
         self.on_end()
 
