@@ -69,9 +69,8 @@ def test_half_a_line_waits_until_it_is_whole(tmp_path: Path) -> None:
 def test_lines_that_are_no_ticks_are_left_out(tmp_path: Path) -> None:
     write_run(tmp_path, ticks=2)
     with (tmp_path / "ticks.jsonl").open("ab") as file:
-        file.write(
-            b'{"at_s": 3.9e9, "operators": [1], "running": "?", "nodes": [7]}\n{"at_s": 3.95e9, "operators": {"a": 1}}\n'
-        )
+        file.write(b'{"at_s": 3.8e9, "operators": [1], "running": "?", "nodes": [7]}\n')
+        file.write(b'{"at_s": 3.9e9, "operators": {"a": 1}}\n')
         file.write(b'not json\n[1]\n{"at_s": null}\n\xff\xfe\n{"at_s": 4e9, "sojourn": {"mean_s": Infinity}}\n')
     record = read(tmp_path)
     assert len(record.history) == 5
