@@ -30,7 +30,7 @@ bench-spark: setup
 
 # Two of them measure on files of yours: make bench TASK_TABLE=tasks.csv TRACES="a.csv b.csv"
 bench: setup
-	@for name in drs_speed tick_speed pack_and_place arma_refit simulator_speed replay_speed; do \
+	@for name in drs_speed tick_speed pack_and_place arma_refit simulator_speed replay_speed dashboard_load; do \
 		echo "== $$name"; $(RUN)/python benchmarks/$$name.py || exit 1; done
 	@if [ -n "$(TASK_TABLE)" ]; then $(RUN)/python benchmarks/slots_of_the_micro_dataflows.py $(TASK_TABLE); \
 		else echo "left out: slots_of_the_micro_dataflows, give TASK_TABLE=FILE.csv"; fi

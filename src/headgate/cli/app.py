@@ -13,6 +13,7 @@ from typing import Annotated, Protocol, runtime_checkable
 import typer
 
 from headgate import __version__
+from headgate.cli.dashboard import dashboard
 from headgate.cli.doctor import doctor
 from headgate.cli.explain import explain
 from headgate.cli.report import report
@@ -25,6 +26,7 @@ LOOKING: dict[str, Callable[..., int]] = {
     "top": top,
     "explain": explain,
     "report": report,
+    "dashboard": dashboard,
     "doctor": doctor,
 }
 """Commands that stand beside a run: they load neither Spark nor compiled code, so they take no memory from it."""

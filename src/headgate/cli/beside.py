@@ -8,10 +8,11 @@ import webbrowser
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 
 from rich.console import Console
+
+from headgate.dashboard.child import Dashboard
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +32,7 @@ class Watching:
         if not self.dashboard:
             yield
             return
-        try:
-            child = import_module("headgate.dashboard.child")
-        except ImportError as problem:
-            self._say(f"no dashboard: {problem}")
-            yield
-            return
-        with child.Dashboard(folder, port=self.port) as served:
+        with Dashboard(folder, port=self.port) as served:
             self._say(f"watch it at {served.url}")
             if self.browser and has_desktop():
                 webbrowser.open(served.url)

@@ -7,7 +7,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +28,12 @@ from headgate.spark.runs import registered
 
 if TYPE_CHECKING:
     from headgate.apps.outcome import Outcome
+    from headgate.spark.runtime import Running
 
+    Following = Callable[[Running], AbstractContextManager[object]]
+
+Beside = Callable[[Path], AbstractContextManager[object]]
+"""From the run's folder to what goes on next to it."""
 INTERRUPTED = 130
 
 
@@ -48,16 +53,15 @@ def run_and_tell(
     wanted: Wanted,
     folder: Path | None,
     telling: Telling,
-    beside: Callable[[Path], AbstractContextManager[object]] | None = None,
+    beside: Beside | None = None,
 ) -> int:
-    """The exit code. ``beside`` is what runs next to it, from before the first row to after the last."""
+    """The exit code. ``beside`` is what runs next to the pipeline while it is fed."""
     home = folder or _made(wanted.app.name)
     out = telling.progress
     try:
         with registered(home, wanted.app.name, temporary=folder is None) as unlisted:
             _say(out, unlisted)
-            with beside(home) if beside else nullcontext():
-                outcome = carry_out(wanted, home, out)
+            outcome = carry_out(wanted, home, out, beside)
     except BaseException:
         _tell_what_is_left(home, wanted, telling, folder is None)
         raise
@@ -70,7 +74,7 @@ def run_and_tell(
     return 0 if outcome.answer is None or outcome.answer.exact else 1
 
 
-def carry_out(wanted: Wanted, home: Path, out: Console | None) -> Outcome:
+def carry_out(wanted: Wanted, home: Path, out: Console | None, beside: Beside | None) -> Outcome:
     """Start Spark, run, stop Spark; the outcome is also left in the folder."""
     from headgate.apps.running import run_app
     from headgate.spark.controller import Control
@@ -86,13 +90,29 @@ def carry_out(wanted: Wanted, home: Path, out: Console | None) -> Outcome:
         slots = wanted.budget or ground.slots or spark.sparkContext.defaultParallelism
         control = Control(wanted.policy, wanted.promise, slots, dry_run=wanted.dry_run)
         lines = ProgressLines(out, home) if out else None
-        fleet = ground.fleet(spark)
+        following = _all_of(ground.fleet(spark), (lambda _: beside(home)) if beside else None)
         with _ctrl_c_ends_the_load(out):
-            outcome = run_app(wanted.app, spark, home, wanted.load, wanted.length_s, control, wanted.fuse, lines, fleet)
+            outcome = run_app(
+                wanted.app, spark, home, wanted.load, wanted.length_s, control, wanted.fuse, lines, following
+            )
     finally:
         spark.stop()
     write_whole(home / "outcome.json", json.dumps(finite(as_document(outcome))))
     return outcome
+
+
+def _all_of(*makers: Callable[[Running], AbstractContextManager[object]] | None) -> Following:
+    """One block for all that runs beside a pipeline."""
+
+    @contextmanager
+    def together(running: Running) -> Iterator[None]:
+        with ExitStack() as stack:
+            for make in makers:
+                if make is not None:
+                    stack.enter_context(make(running))
+            yield
+
+    return together
 
 
 @contextmanager

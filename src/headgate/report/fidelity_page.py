@@ -42,15 +42,12 @@ def scatter(found: Sequence[Fidelity]) -> str:
     )
     for i, one in enumerate(found):
         parts += [_dot(x, y, setting, _colour(i), one.app) for setting in one.settings]
-    parts.append(
-        f'<text class="small" x="{_SIZE / 2:.0f}" y="{_SIZE - 14}" text-anchor="middle">predicted mean, s</text>'
-    )
-    parts.append(
-        f'<text class="small" transform="translate(14 {_SIZE / 2:.0f}) rotate(-90)" text-anchor="middle">measured mean, s</text>'
-    )
-    return (
-        f'<svg viewBox="0 0 {_SIZE} {_SIZE}" role="img" aria-label="Predicted against measured">{"".join(parts)}</svg>'
-    )
+    middle = f"{_SIZE / 2:.0f}"
+    parts.append(f'<text class="small" x="{middle}" y="{_SIZE - 14}" text-anchor="middle">predicted mean, s</text>')
+    turned = f'transform="translate(14 {middle}) rotate(-90)" text-anchor="middle"'
+    parts.append(f'<text class="small" {turned}>measured mean, s</text>')
+    label = 'role="img" aria-label="Predicted against measured"'
+    return f'<svg viewBox="0 0 {_SIZE} {_SIZE}" {label}>{"".join(parts)}</svg>'
 
 
 def _band(x: Axis, y: Axis, low: float, high: float) -> str:

@@ -139,13 +139,14 @@ class Tail:
                 yield from self._rest(before)
 
     def _rest(self, file: BinaryIO) -> Iterator[str]:
+        """Line by line: a long file never lies in memory as a whole."""
         file.seek(self._at)
-        fresh = file.read()
-        whole = fresh.rfind(b"\n") + 1
-        self._at += whole
-        for line in fresh[:whole].decode("utf-8").splitlines():
-            if line:
-                yield line
+        for line in file:
+            if not line.endswith(b"\n"):
+                return
+            self._at += len(line)
+            if line.strip():
+                yield line[:-1].decode("utf-8", errors="replace")
 
 
 def _opened(path: Path) -> BinaryIO | None:

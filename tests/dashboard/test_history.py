@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from tests.dashboard.sample_run import OPERATORS
+
+from headgate.dashboard.history import COLUMNS, History
+
+
+def tick(at_s: float, k: int = 1, **told: Any) -> dict[str, Any]:
+    operators = {name: {"utilisation": 0.5, "queue_rows": 7.0} for name in OPERATORS}
+    return {"at_s": at_s, "running": dict.fromkeys(OPERATORS, k), "operators": operators, **told}
+
+
+def history(*ticks: dict[str, Any], most_bytes: int = 10**7) -> History:
+    kept = History(OPERATORS, most_bytes)
+    for one in ticks:
+        kept.add(one)
+    return kept
+
+
+def test_a_tick_that_is_read_twice_is_kept_once() -> None:
+    kept = history(tick(1.0), tick(2.0))
+    assert not kept.add(tick(2.0))
+    assert not kept.add(tick(1.0))
+    assert len(kept) == 2
+
+
+def test_what_was_not_measured_is_missing_and_not_zero() -> None:
+    window = history(tick(1.0, sojourn=None, arrivals_per_s=None)).between(0, 9)
+    assert np.isnan(window.column("mean_s")).all()
+    assert np.isnan(window.column("arrivals_per_s")).all()
+    assert window.column("processors").tolist() == [3.0]
+
+
+def test_a_tick_of_nonsense_is_taken_for_what_it_tells() -> None:
+    kept = history({"at_s": 1.0, "running": {"rank": None}, "operators": [], "sojourn": "?", "nodes": [7]})
+    assert kept.add({"at_s": 2.0})
+    assert not kept.add({"at_s": "later"})
+    assert np.isnan(kept.between(0, 9).column("mean_s")).all()
+
+
+def test_a_window_holds_its_ticks_and_no_others_across_chunks() -> None:
+    kept = history(*(tick(float(n), k=n % 5) for n in range(3000)))
+    window = kept.between(1000.0, 2500.0)
+    assert window.at_s.tolist() == [float(n) for n in range(1000, 2501)]
+    places = np.array([0, 24, 1500])
+    assert window.processors_at(places)[:, 0].tolist() == [0, 4, 0]
+    assert window.of_operator("rank", "processors").tolist() == [float(n % 5) for n in range(1000, 2501)]
+
+
+def test_the_oldest_go_when_there_is_no_more_room() -> None:
+    kept = history(*(tick(float(n)) for n in range(5000)), most_bytes=1)
+    assert len(kept) <= 2048
+    assert kept.last_s == 4999.0
+    assert kept.first_s == 5000.0 - len(kept)
+
+
+def test_there_is_room_for_a_day_of_a_hundred_operators_at_two_seconds() -> None:
+    assert History(f"o{n}" for n in range(100)).most_ticks >= 24 * 3600 / 2
+
+
+def test_an_empty_window_has_empty_columns() -> None:
+    window = history().between(0, 9)
+    assert all(len(window.column(name)) == 0 for name in COLUMNS)
+    assert window.processors_at(np.zeros(0, np.intp)).shape == (0, 3)

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.dashboard.sample_run import SampleRun, write_run
+
+from headgate.dashboard.answers import decisions_before, run_document, series_document
+from headgate.dashboard.metrics import metrics_text
+from headgate.dashboard.record import Record
+from headgate.errors import BadInput
+from headgate.spark.batch_log import append_line
+
+
+def read(folder: Path) -> Record:
+    record = Record(folder)
+    while record.look():
+        pass
+    return record
+
+
+def test_a_run_is_read_whole_and_then_only_what_is_new(tmp_path: Path) -> None:
+    write_run(tmp_path, ticks=50)
+    record, heard = read(tmp_path), list[str]()
+    record.told = lambda kind, document: heard.append(kind)
+    assert len(record.history) == 50
+    record.look()
+    assert heard == []
+    SampleRun().append(tmp_path, 50)
+    record.look()
+    assert heard == ["tick"]
+    assert len(record.history) == 51
+
+
+def test_a_file_put_aside_is_read_first_and_nothing_is_lost_when_it_is_put_aside_again(tmp_path: Path) -> None:
+    write_run(tmp_path, ticks=0)
+    run = SampleRun()
+    source = tmp_path / "elsewhere"
+    source.mkdir()
+    lines = [json.dumps(run.append(source, number)) for number in range(60)]
+    for line in lines[:20]:
+        append_line(tmp_path / "ticks.jsonl", line, most_bytes=15_000)
+    record = read(tmp_path)
+    before = len(record.history)
+    for line in lines[20:]:
+        append_line(tmp_path / "ticks.jsonl", line, most_bytes=15_000)
+        record.look()
+    assert len(record.history) == before + 40
+
+
+def test_half_a_line_waits_until_it_is_whole(tmp_path: Path) -> None:
+    write_run(tmp_path, ticks=3)
+    record = read(tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    line = json.dumps(SampleRun().append(other, 3)) + "\n"
+    with (tmp_path / "ticks.jsonl").open("a") as file:
+        file.write(line[:40])
+        file.flush()
+        record.look()
+        assert len(record.history) == 3
+        file.write(line[40:])
+    record.look()
+    assert len(record.history) == 4
+
+
+def test_lines_that_are_no_ticks_are_left_out(tmp_path: Path) -> None:
+    write_run(tmp_path, ticks=2)
+    with (tmp_path / "ticks.jsonl").open("ab") as file:
+        file.write(b'{"at_s": 3.8e9, "operators": [1], "running": "?", "nodes": [7]}\n')
+        file.write(b'{"at_s": 3.9e9, "operators": {"a": 1}}\n')
+        file.write(b'not json\n[1]\n{"at_s": null}\n\xff\xfe\n{"at_s": 4e9, "sojourn": {"mean_s": Infinity}}\n')
+    record = read(tmp_path)
+    assert len(record.history) == 5
+    assert record.tick is not None
+    json.dumps(run_document(record), allow_nan=False)
+    assert b"headgate_slot_seconds_total" in metrics_text(record)
+
+
+def test_a_folder_of_an_older_version_is_shown(tmp_path: Path) -> None:
+    record = read(write_run(tmp_path, ticks=200, old=True))
+    document = run_document(record)
+    assert document["control"] is None
+    assert document["what_if"] is None
+    assert [decision["number"] for decision in document["decisions"]][-1] == 1
+    columns = series_document(record, 0, 4e9, 100, None)["columns"]
+    assert set(columns["executors"]) == {None}
+    assert all(value is not None for value in columns["mean_s"])
+
+
+def test_numbers_of_decisions_go_on_where_an_older_file_is_gone(tmp_path: Path) -> None:
+    write_run(tmp_path, ticks=1)
+    decision: dict[str, Any] = {"number": 41, "at_s": 1.0, "running": {}, "rescales": [], "reasons": [], "refusals": []}
+    (tmp_path / "decisions.jsonl").write_text(
+        json.dumps(decision) + "\n" + json.dumps(decision | {"number": 42}) + "\n"
+    )
+    record = read(tmp_path)
+    assert record.decisions_made == 42
+    assert [one["number"] for one in decisions_before(record, 42)] == [41]
+
+
+def test_slot_seconds_are_processors_times_time(tmp_path: Path) -> None:
+    write_run(tmp_path, ticks=0)
+    ticks = [{"at_s": 10.0, "running": {"rank": 2}}, {"at_s": 14.0, "running": {"rank": 3}}, {"at_s": 16.0}]
+    (tmp_path / "ticks.jsonl").write_text("".join(json.dumps(tick) + "\n" for tick in ticks))
+    assert read(tmp_path).slot_seconds == 4 * 2 + 2 * 3
+
+
+def test_what_is_stacked_adds_up_to_the_processors_there_were(tmp_path: Path) -> None:
+    record = read(write_run(tmp_path, ticks=450))
+    document = series_document(record, 0, 4e9, 60, None)
+    totals = [sum(values) for values in zip(*(one["processors"] for one in document["operators"]), strict=True)]
+    assert totals == document["columns"]["processors"]
+    assert len(document["at_s"]) <= 60
+
+
+def test_a_folder_without_a_pipeline_says_what_to_name(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="name the folder of a run"):
+        Record(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"name": "x", "nodes": [{}]}', '{"name": "x", "nodes": 3}'])
+def test_a_broken_description_is_one_clear_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pipeline.json").write_text(text)
+    with pytest.raises(BadInput, match="describes no pipeline"):
+        Record(tmp_path)
