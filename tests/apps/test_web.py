@@ -29,6 +29,7 @@ from headgate.apps.given import cycled, lines_in
 from headgate.apps.judging import Told, judged
 from headgate.apps.sliding import Sliding, later_each_round
 from headgate.apps.user_behaviour import lines_in_csv
+from headgate.config.topology_file import read_topology
 from headgate.errors import BadInput
 
 BEHAVIOUR = "user_id,item_id,category_id,behavior,unix_ts\n1,2,3,pv,1511658000\n4,5,6,buy,1511658007\n"
@@ -187,3 +188,10 @@ def test_a_file_of_another_kind_is_refused_with_what_is_needed(
     assert app.given is not None
     with pytest.raises(BadInput, match=problem):
         app.given(path)
+
+
+@pytest.mark.parametrize("name", ["rolling_count", *FOUND])
+def test_the_topology_file_of_an_application_has_its_operators_and_knows_which_keep_state(name: str) -> None:
+    topology = read_topology(Path(__file__).parents[2] / "examples" / f"{name}.toml")
+    steps = app_named(name).build().steps
+    assert {one.name: one.stateful for one in topology.operators} == {n: step.stateful for n, step in steps.items()}
