@@ -145,7 +145,7 @@ def app_of(tweets: Records[Tweet]) -> App:
         build=build,
         rows=partial(rows, tweets=tweets),
         check=partial(check, tweets=tweets),
-        calm_per_s=200.0,
+        calm_per_s=100.0,
         slo="mean=5s",
         given=lambda path: app_of(later_each_round(in_csv(path))),
     )
