@@ -22,8 +22,10 @@ from headgate.apps.flight_track import metres_between
 from headgate.apps.sift import features_of, matches_by_formula, matches_by_logo
 from headgate.apps.turns import Queue
 from headgate.apps.video import LOGOS, frame, logo, shown_in
+from headgate.config.topology_file import read_topology
 from headgate.errors import BadInput
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 FED = {"trade_lines": 400, "quote_lines": 400}
 HEARD = flights.messages(0, 400)
 FIXES: list[Any] = flight_distances.all_fixes(HEARD)
@@ -209,3 +211,15 @@ def test_a_file_of_another_kind_is_refused_with_what_is_needed(name: str, tmp_pa
     assert read is not None
     with pytest.raises(BadInput, match=r"other\.csv"):
         read(file)
+
+
+@pytest.mark.parametrize("name", ["vld", "vht", "traffic", "finance", "grid", "flight_distances"])
+def test_the_example_topology_is_that_of_the_application(name: str) -> None:
+    topology, pipeline = read_topology(EXAMPLES / f"{name}.toml"), APPS[name].build()
+    assert {one.name: one.stateful for one in topology.operators} == {
+        step.name: step.stateful for step in pipeline.steps.values()
+    }
+    led_by = {(edge.origin.removeprefix("source:"), edge.target) for edge in topology.edges}
+    sources = ["source"] if len(pipeline.sources) == 1 else list(pipeline.sources)
+    names = dict(zip(pipeline.sources, sources, strict=True))
+    assert led_by == {(names.get(one, one), step.name) for step in pipeline.steps.values() for one in step.inputs}
