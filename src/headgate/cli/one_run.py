@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 
+from headgate.cli.ctrl_c import CtrlC
 from headgate.cli.out import console, finite, print_json, write_page
 from headgate.cli.outcome import as_document, show
 from headgate.cli.progress_lines import ProgressLines
@@ -80,35 +80,24 @@ def carry_out(wanted: Wanted, home: Path, out: Console | None) -> Outcome:
     asked = wanted.ground
     _say(out, f"starting Spark ({asked.master}) and {wanted.app.name} in {home}")
     ground = ground_of(asked.master, asked.executors, asked.executor_cores)
+    ctrl_c = CtrlC(out)
+    ctrl_c.listen()
     with quiet_spark(home / "spark.log"):
         spark = spark_session(ground.master, {**ground.settings, **asked.conf}, f"headgate {wanted.app.name}")
+    ctrl_c.listen()
     try:
         slots = wanted.budget or ground.slots or spark.sparkContext.defaultParallelism
         control = Control(wanted.policy, wanted.promise, slots, dry_run=wanted.dry_run)
         lines = ProgressLines(out, home) if out else None
-        fleet = ground.fleet(spark)
-        with _ctrl_c_ends_the_load(out):
-            outcome = run_app(wanted.app, spark, home, wanted.load, wanted.length_s, control, wanted.fuse, lines, fleet)
+        load, fleet = wanted.load, ground.fleet(spark)
+        outcome = run_app(
+            wanted.app, spark, home, load, wanted.length_s, control, wanted.fuse, lines, fleet, ctrl_c.leave
+        )
     finally:
         spark.stop()
+        ctrl_c.forget()
     write_whole(home / "outcome.json", json.dumps(finite(as_document(outcome))))
     return outcome
-
-
-@contextmanager
-def _ctrl_c_ends_the_load(out: Console | None) -> Iterator[None]:
-    """Spark's own answer to Ctrl-C cancels the batches that run; ours lets them end."""
-
-    def leave(number: int, frame: object) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        _say(out, "stopping when what was fed is out (Ctrl-C again: at once)")
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _made(name: str) -> Path:
