@@ -134,6 +134,7 @@ def _tell_what_is_left(home: Path, wanted: Wanted, telling: Telling, temporary: 
         _say(telling.progress, _how_to_resume(wanted, home))
     elif temporary:
         shutil.rmtree(home, ignore_errors=True)
+        _say(telling.progress, "stopped before anything was fed")
 
 
 def _how_to_resume(wanted: Wanted, home: Path) -> str:
