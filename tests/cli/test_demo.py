@@ -39,7 +39,7 @@ def demo(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [HEADGATE, "demo", "--no-browser", "--no-dashboard", *arguments],
         cwd=folder,
-        env={**os.environ, "HEADGATE_HOME": str(folder / "home"), "NO_COLOR": "1"},
+        env={**os.environ, "HEADGATE_HOME": str(folder / "home"), "TMPDIR": str(folder), "NO_COLOR": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
