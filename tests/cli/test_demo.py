@@ -39,7 +39,7 @@ def demo(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [HEADGATE, "demo", "--no-browser", "--no-dashboard", *arguments],
         cwd=folder,
-        env={**os.environ, "HEADGATE_HOME": str(folder / "home"), "NO_COLOR": "1"},
+        env={**os.environ, "HEADGATE_HOME": str(folder / "home"), "TMPDIR": str(folder), "NO_COLOR": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -126,6 +126,7 @@ def test_ctrl_c_before_the_first_row_leaves_nothing(tmp_path: Path) -> None:
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=900)
         assert (process.returncode, out) == (130, "")
-        assert err.endswith("headgate: stopped\n")
+        assert "stopping when" in err
+        assert err.endswith("stopped before anything was fed\n")
         assert not home.exists()
         assert all_gone(process.pid)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -40,21 +41,23 @@ def run_app(
     fuse: bool = True,
     progress: Progress | None = None,
     fleet: Callable[[Running], AbstractContextManager[object]] | None = None,
+    leave: threading.Event | None = None,
 ) -> Outcome:
     """Feed ``app`` for ``seconds`` of ``load`` under ``control``, wait for the last row, and check the answer.
 
-    ``fleet`` makes what brings executors and nodes to the plan, where there are any. Interrupted while it is fed, the
-    run lets out what is inside and is judged by that; interrupted again, it stops between two batches. Started again in
-    the same folder, it goes on where it was.
+    ``fleet`` makes what brings executors and nodes to the plan, where there are any. Once ``leave`` is set, no
+    more is fed; what is inside comes out and is judged. Interrupted, the run stops between two batches. Started again
+    in the same folder, it goes on where it was.
     """
+    leave = leave or threading.Event()
     with app.brought_up() as ready, start(pipeline := ready.build(), spark, folder, app.processors, fuse) as running:
-        warm_up(app, running)
+        warm_up(app, running, leave)
         _size(app, running, control, load(0.0))
         feeds = {name: running.feed(name) for name in running.graph.sources}
         began_s = time.time()
         feeder = Feeder(app, feeds, load, seconds) if app.rows and feeds else None
         with Supervisor(running.layout, control) as supervisor, fleet(running) if fleet else nullcontext():
-            ticks, interrupted = _watch(running, feeder, seconds, progress)
+            ticks, interrupted = _watch(running, feeder, seconds, progress, leave)
         if supervisor.deaths:
             running.restarts.append(
                 f"the controller died {len(supervisor.deaths)} times, see {running.layout.controller_log.name}"
@@ -67,12 +70,14 @@ def run_app(
         return replace(found, interrupted=interrupted)
 
 
-def warm_up(app: App, running: Running) -> None:
+def warm_up(app: App, running: Running, leave: threading.Event | None = None) -> None:
     """A few rows through every operator, so that nobody's latency is Spark compiling its first batches."""
     if app.rows is None:
         return
     feeds = {name: running.feed(name) for name in running.graph.sources}
     for rows in _WARM_UP_ROWS:
+        if leave is not None and leave.is_set():
+            raise KeyboardInterrupt
         for name, feed in feeds.items():
             feed.append(app.rows(name, feed.rows, rows))
         running.drain()
@@ -90,29 +95,34 @@ def _size(app: App, running: Running, control: Control, rate_per_s: float) -> No
 
 
 def _watch(
-    running: Running, feeder: Feeder | None, seconds: float, progress: Progress | None
+    running: Running, feeder: Feeder | None, seconds: float, progress: Progress | None, leave: threading.Event
 ) -> tuple[list[Tick], bool]:
-    """Until the load has ended, or Ctrl-C ended it, and its last row is out; what the controller told on the way."""
-    tail, ticks, began_s, interrupted = Tail(running.layout.ticks), list[Tick](), time.time(), False
+    """Until the load has ended and its last row is out: what the controller told on the way, and whether it was cut."""
+    tail, ticks, began_s = Tail(running.layout.ticks), list[Tick](), time.time()
     for _ in tail.lines():
         pass  # of an earlier run in this folder
     if feeder is not None:
         feeder.start()
     try:
-        while (feeder is not None and not feeder.join(0.5)) or (feeder is None and time.time() - began_s < seconds):
+        while not leave.is_set() and _goes_on(feeder, began_s + seconds):
             running.check()
             ticks.extend(json.loads(line) for line in tail.lines())
             if progress is not None:
                 progress(min((time.time() - began_s) / seconds, 1.0), ticks[-1] if ticks else None)
-            if feeder is None:
-                time.sleep(0.5)
-    except KeyboardInterrupt:
-        interrupted = True
     finally:
+        cut = leave.is_set()
         if feeder is not None:
             feeder.stop()
     if feeder is not None and feeder.problem is not None:
         raise feeder.problem
     running.drain()
     ticks.extend(json.loads(line) for line in tail.lines())
-    return ticks, interrupted
+    return ticks, cut
+
+
+def _goes_on(feeder: Feeder | None, until_s: float) -> bool:
+    """Half a second later: whether there is load left."""
+    if feeder is not None:
+        return not feeder.join(0.5)
+    time.sleep(0.5)
+    return time.time() < until_s

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 
+from headgate.cli.ctrl_c import CtrlC
 from headgate.cli.out import console, finite, print_json, write_page
 from headgate.cli.outcome import as_document, show
 from headgate.cli.progress_lines import ProgressLines
@@ -84,19 +84,22 @@ def carry_out(wanted: Wanted, home: Path, out: Console | None, beside: Beside | 
     asked = wanted.ground
     _say(out, f"starting Spark ({asked.master}) and {wanted.app.name} in {home}")
     ground = ground_of(asked.master, asked.executors, asked.executor_cores)
+    ctrl_c = CtrlC(out)
+    ctrl_c.listen()
     with quiet_spark(home / "spark.log"):
         spark = spark_session(ground.master, {**ground.settings, **asked.conf}, f"headgate {wanted.app.name}")
+    ctrl_c.listen()
     try:
         slots = wanted.budget or ground.slots or spark.sparkContext.defaultParallelism
         control = Control(wanted.policy, wanted.promise, slots, dry_run=wanted.dry_run)
         lines = ProgressLines(out, home) if out else None
-        following = _all_of(ground.fleet(spark), (lambda _: beside(home)) if beside else None)
-        with _ctrl_c_ends_the_load(out):
-            outcome = run_app(
-                wanted.app, spark, home, wanted.load, wanted.length_s, control, wanted.fuse, lines, following
-            )
+        load, following = wanted.load, _all_of(ground.fleet(spark), (lambda _: beside(home)) if beside else None)
+        outcome = run_app(
+            wanted.app, spark, home, load, wanted.length_s, control, wanted.fuse, lines, following, ctrl_c.leave
+        )
     finally:
         spark.stop()
+        ctrl_c.forget()
     write_whole(home / "outcome.json", json.dumps(finite(as_document(outcome))))
     return outcome
 
@@ -113,22 +116,6 @@ def _all_of(*makers: Callable[[Running], AbstractContextManager[object]] | None)
             yield
 
     return together
-
-
-@contextmanager
-def _ctrl_c_ends_the_load(out: Console | None) -> Iterator[None]:
-    """Spark's own answer to Ctrl-C cancels the batches that run; ours lets them end."""
-
-    def leave(number: int, frame: object) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        _say(out, "stopping when what was fed is out (Ctrl-C again: at once)")
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _made(name: str) -> Path:
@@ -165,6 +152,7 @@ def _tell_what_is_left(home: Path, wanted: Wanted, telling: Telling, temporary: 
         _say(telling.progress, _how_to_resume(wanted, home))
     elif temporary:
         shutil.rmtree(home, ignore_errors=True)
+        _say(telling.progress, "stopped before anything was fed")
 
 
 def _how_to_resume(wanted: Wanted, home: Path) -> str:

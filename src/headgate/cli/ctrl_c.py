@@ -1,0 +1,34 @@
+"""Ctrl-C in a run: heard at once, obeyed where it is safe.
+
+An exception out of a signal may come while Python or its bridge to Java holds a lock, and then nobody gets that lock
+any more. So the first Ctrl-C only leaves a note, which the run reads between its steps; a second one does not wait.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+
+from rich.console import Console
+
+
+class CtrlC:
+    """``leave`` is set by the first Ctrl-C."""
+
+    def __init__(self, out: Console | None) -> None:
+        self.leave, self._out = threading.Event(), out
+
+    def listen(self) -> None:
+        """From now on; again after Spark has started, since it answers Ctrl-C by cancelling what runs."""
+        signal.signal(signal.SIGINT, self._heard)
+
+    def forget(self) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        if self.leave.is_set():
+            raise KeyboardInterrupt
+        self.leave.set()
+        if self._out is not None:
+            self._out.print("stopping when what was fed is out (Ctrl-C again: at once)")
