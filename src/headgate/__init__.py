@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from headgate.domain import Goal, Limits, Topology
     from headgate.loop import LoopState, Settings, start, tick
     from headgate.planning import Plan, make_plan
+    from headgate.spark.elastic import elastic
     from headgate.spark.pipeline import Pipeline
+    from headgate.spark.session import spark_session
 
 __version__ = "0.1.0"
 
@@ -24,8 +26,10 @@ __all__ = [
     "Plan",
     "Settings",
     "Topology",
+    "elastic",
     "make_plan",
     "read_topology",
+    "spark_session",
     "start",
     "tick",
 ]
@@ -35,7 +39,9 @@ _HOMES = {
     "headgate.domain": ("Goal", "Limits", "Topology"),
     "headgate.loop": ("LoopState", "Settings", "start", "tick"),
     "headgate.planning": ("Plan", "make_plan"),
+    "headgate.spark.elastic": ("elastic",),
     "headgate.spark.pipeline": ("Pipeline",),
+    "headgate.spark.session": ("spark_session",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

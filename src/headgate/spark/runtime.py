@@ -167,6 +167,13 @@ class Running:
         """Wait until every row fed so far has come out at the end."""
         self._wait(self.idle, timeout_s, "rows still wait: give more time, more processors, or look at what fails")
 
+    def wait(self, seconds: float | None = None) -> None:
+        """Until something goes wrong, which is raised, or ``seconds`` have passed."""
+        until = None if seconds is None else time.monotonic() + seconds
+        while until is None or time.monotonic() < until:
+            self.check()
+            time.sleep(_LOOK_EVERY_S)
+
     def stop(self, timeout_s: float = 120.0) -> None:
         """Let running batches end, start no new one, then stop. What waits on the edges waits for the next start."""
         if self._ended.is_set():
