@@ -26,7 +26,7 @@ def elastic(
     """Start the pipeline in its folder, or resume the one that is there, and let its parallelism follow the load.
 
     ``slo`` is the promise, such as "mean=3s" or ("mean=3s", "p95=8s"); ``budget`` the processors there are, where not
-    given the slots of the session. Leaving the block stops between two batches; what waits then waits for the next start.
+    given the slots of the session. Leaving the block stops between two batches; what waits waits for the next start.
     """
     promise = (slo,) if isinstance(slo, str) else slo
     control = Control(policy, promise, budget or spark.sparkContext.defaultParallelism)
