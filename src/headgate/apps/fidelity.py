@@ -26,7 +26,7 @@ from headgate.simulate.twin import Twin, twin_of
 from headgate.spark.edges.births import quantile_s
 from headgate.spark.runtime import Running, start
 
-_WARM_S = 60.0
+_WARM_S = 45.0
 """Until the JVM has compiled what batches run through: their overhead halves meanwhile."""
 _LOOK_S = 12.0
 _LOGGED_S = 1.0
