@@ -14,10 +14,10 @@ import tempfile
 from pathlib import Path
 
 from headgate.apps.catalogue import app_named
-from headgate.apps.fidelity import measure_fidelity
 from headgate.cli.fidelity import as_document, show
 from headgate.cli.out import console, write_page
 from headgate.report.fidelity_page import fidelity_page
+from headgate.running.fidelity import measure_fidelity
 from headgate.spark.session import spark_session
 
 APPS = "linear_waiting,diamond_waiting,star_waiting,vld,fpd,top_n"

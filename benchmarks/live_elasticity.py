@@ -19,11 +19,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from headgate.apps.app import App
 from headgate.apps.catalogue import app_named
-from headgate.apps.load import triples
-from headgate.apps.outcome import Outcome
-from headgate.apps.running import run_app
+from headgate.running.app import App
+from headgate.running.load import triples
+from headgate.running.outcome import Outcome
+from headgate.running.run_app import run_app
 from headgate.spark.controller import Control
 from headgate.spark.session import spark_session
 

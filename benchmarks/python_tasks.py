@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 from headgate.apps import chain
-from headgate.apps.feeding import Feeder
-from headgate.apps.load import constant
+from headgate.running.feeding import Feeder
+from headgate.running.load import constant
 from headgate.spark.runtime import start
 from headgate.spark.session import SETTINGS, spark_session
 

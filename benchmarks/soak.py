@@ -21,7 +21,7 @@ from pathlib import Path
 
 from cpu import command, cpu_s, memory_mb, tree
 from headgate.apps import wordcount
-from headgate.apps.running import run_app
+from headgate.running.run_app import run_app
 from headgate.spark.controller import Control
 from headgate.spark.layout import Layout
 from headgate.spark.session import spark_session

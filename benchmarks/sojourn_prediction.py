@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path
 
 from headgate.apps import chain
-from headgate.apps.fidelity import measure_fidelity
 from headgate.cli.fidelity import show
 from headgate.cli.out import console
+from headgate.running.fidelity import measure_fidelity
 from headgate.spark.session import spark_session
 
 WAITS_MS = {"parse": 6.0, "enrich": 12.0, "store": 3.0}

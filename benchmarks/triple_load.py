@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 
 from headgate.apps import chain
-from headgate.apps.load import triples
-from headgate.apps.running import run_app
+from headgate.running.load import triples
+from headgate.running.run_app import run_app
 from headgate.spark.controller import Control
 from headgate.spark.session import spark_session
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from headgate.apps.app import Answer, App
+from headgate.running.app import Answer, App
 from headgate.spark.pipeline import Pipeline
 from headgate.spark.runtime import Running, start
 

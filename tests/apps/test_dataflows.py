@@ -10,7 +10,7 @@ import pytest
 from headgate.apps import dataflows
 from headgate.apps.five_answers import answers, polygon
 from headgate.apps.five_tasks import LINE_BYTES, PLACES, TASKS, Surroundings, line, message_text, viete
-from headgate.apps.local_store import BLOB_BYTES, local_store, reading
+from headgate.apps.inputs.local_store import BLOB_BYTES, local_store, reading
 from headgate.errors import EnvironmentLacks
 from headgate.model.traffic import visits
 from headgate.reproduce.dataflows import micro

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from tests.apps.moving import assert_exact_while_k_moves
 
 from headgate.apps import dataflows
-from headgate.apps.app import Answer, App
+from headgate.running.app import Answer, App
 
 ROW = tuple[object, ...]
 RESULT = "id long, blob long, table long, pi string, parse long, batch long"

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tests.apps.moving import assert_exact_while_k_moves
 
 from headgate.apps import finance, flight_distances, grid, traffic, vht, vld
-from headgate.apps.app import App
+from headgate.running.app import App
 from headgate.spark.pipeline import Pipeline
 
 CASES: Mapping[str, tuple[App, Callable[[], Pipeline], int]] = {

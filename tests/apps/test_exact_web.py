@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from tests.apps.moving import ROUNDS, assert_exact_while_k_moves
 
 from headgate.apps import commodity_count, data_clean, grep, hashtags, page_view, rolling_count, unique_visitor
-from headgate.apps.app import App
+from headgate.running.app import App
 from headgate.spark.kept import read_stream
 from headgate.spark.pipeline import Pipeline
 

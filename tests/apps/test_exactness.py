@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from tests.apps.moving import assert_exact_while_k_moves, feed, judged, move
 
 from headgate.apps import chain, fpd, top_n, wordcount
-from headgate.apps.app import App
+from headgate.running.app import App
 from headgate.spark.pipeline import Pipeline
 from headgate.spark.runtime import start
 

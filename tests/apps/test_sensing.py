@@ -14,16 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.apps import finance, flight_distances, flights, grid, grown, meters, roads, taxis, traffic, vht, vld
-from headgate.apps.adsb import fix, position, position_message
-from headgate.apps.app import Answer
+from headgate.apps import finance, flight_distances, grid, grown, traffic, vht, vld
 from headgate.apps.catalogue import APPS
 from headgate.apps.flight_track import metres_between
+from headgate.apps.inputs import flights, meters, roads, taxis
+from headgate.apps.inputs.adsb import fix, position, position_message
+from headgate.apps.inputs.video import LOGOS, frame, logo, shown_in
 from headgate.apps.sift import features_of, matches_by_formula, matches_by_logo
 from headgate.apps.turns import Queue
-from headgate.apps.video import LOGOS, frame, logo, shown_in
 from headgate.config.topology_file import read_topology
 from headgate.errors import BadInput
+from headgate.running.app import Answer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FED = {"trade_lines": 400, "quote_lines": 400}

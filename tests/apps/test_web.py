@@ -13,24 +13,21 @@ from hypothesis import strategies as st
 from headgate.apps import (
     commodity_count,
     data_clean,
-    dirty_lines,
     grep,
     hashtags,
     page_view,
     rolling_count,
-    tweets,
     unique_visitor,
-    user_behaviour,
-    web_log,
 )
-from headgate.apps.app import App
 from headgate.apps.catalogue import app_named
-from headgate.apps.given import cycled, lines_in
+from headgate.apps.inputs import dirty_lines, tweets, user_behaviour, web_log
+from headgate.apps.inputs.user_behaviour import lines_in_csv
 from headgate.apps.judging import Told, judged
 from headgate.apps.sliding import Sliding, later_each_round
-from headgate.apps.user_behaviour import lines_in_csv
 from headgate.config.topology_file import read_topology
 from headgate.errors import BadInput
+from headgate.running.app import App
+from headgate.running.given import cycled, lines_in
 
 BEHAVIOUR = "user_id,item_id,category_id,behavior,unix_ts\n1,2,3,pv,1511658000\n4,5,6,buy,1511658007\n"
 ACCESS = "1.2.3.4 - - 17/05/2015:10:05:03 +0000 GET /a?b\n1.2.3.4 - - 17/05/2015:10:05:04 +0000 POST /a\n"

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from headgate.apps.fidelity import Fidelity
-from headgate.apps.fidelity_settings import Compared, Figures
-from headgate.apps.measured_law import MeasuredLaw
 from headgate.domain import BatchCosts, Edge, Operator, Topology
 from headgate.report.fidelity_page import fidelity_page
+from headgate.running.fidelity import Fidelity
+from headgate.running.fidelity_settings import Compared, Figures
+from headgate.running.measured_law import MeasuredLaw
 
 
 def found(app: str) -> Fidelity:

@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 
 from headgate.apps import chain
-from headgate.apps.feeding import Feeder
-from headgate.apps.running import warm_up
+from headgate.running.feeding import Feeder
+from headgate.running.run_app import warm_up
 from headgate.spark.batch_log import Tail
 from headgate.spark.cluster import Cluster
 from headgate.spark.controller import Control

@@ -25,8 +25,8 @@ from headgate.apps import (
     vld,
     wordcount,
 )
-from headgate.apps.app import App
 from headgate.errors import BadInput
+from headgate.running.app import App
 
 APPS: dict[str, App] = {
     app.name: app

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from headgate.apps.app import Answer, App, compare
+from headgate.running.app import Answer, App, compare
 from headgate.spark.pipeline import Pipeline
 
 WAITS_MS = {"parse": 2.0, "enrich": 4.0, "store": 1.0}

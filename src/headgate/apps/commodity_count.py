@@ -20,10 +20,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headgate.apps.app import Answer, App
-from headgate.apps.given import Records, cycled
+from headgate.apps.inputs.user_behaviour import COLUMNS, lines_in_csv, lines_of
 from headgate.apps.judging import first_of, judged, told_in
-from headgate.apps.user_behaviour import COLUMNS, lines_in_csv, lines_of
+from headgate.running.app import Answer, App
+from headgate.running.given import Records, cycled
 from headgate.spark.pipeline import Pipeline
 
 

@@ -21,11 +21,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headgate.apps.app import Answer, App, compare
-from headgate.apps.dirty_lines import lines_of
-from headgate.apps.given import Records, cycled
+from headgate.apps.inputs.dirty_lines import lines_of
+from headgate.apps.inputs.user_behaviour import BEHAVIOURS, lines_in_csv
 from headgate.apps.judging import first_of
-from headgate.apps.user_behaviour import BEHAVIOURS, lines_in_csv
+from headgate.running.app import Answer, App, compare
+from headgate.running.given import Records, cycled
 from headgate.spark.pipeline import OUTPUT, Pipeline
 
 FROM_S, UNTIL_S = 1_511_539_200, 1_512_316_800

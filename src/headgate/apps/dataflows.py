@@ -26,10 +26,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from headgate.apps.app import Answer, App, compare
 from headgate.apps.five_answers import answers
 from headgate.apps.five_tasks import SCHEMA, STORE_WAITS_S, Surroundings, doing
-from headgate.apps.local_store import local_store
+from headgate.apps.inputs.local_store import local_store
+from headgate.running.app import Answer, App, compare
 from headgate.spark.pipeline import Pipeline, Stream
 
 Path = tuple[str, ...]

@@ -27,8 +27,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from headgate.apps.app import Answer, App, compare
 from headgate.apps.turns import Event, Queue, Turns, zipf_round
+from headgate.running.app import Answer, App, compare
 from headgate.spark.pipeline import Pipeline
 
 WINDOW = 20

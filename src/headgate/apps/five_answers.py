@@ -6,7 +6,7 @@ import zlib
 from functools import cache
 
 from headgate.apps.five_tasks import DIGITS, MESSAGES, PLACES, TERMS, first_digit, line, loads
-from headgate.apps.local_store import BLOBS, RECORDS, blob, record
+from headgate.apps.inputs.local_store import BLOBS, RECORDS, blob, record
 
 _GUARD = 20
 """Places beyond those asked for, so that what rounding spoils is cut off."""

@@ -32,7 +32,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from headgate.apps.local_store import BLOBS, RECORDS, reading
+from headgate.apps.inputs.local_store import BLOBS, RECORDS, reading
 from headgate.errors import EnvironmentLacks
 
 T = TypeVar("T")

@@ -12,8 +12,8 @@ distances whole metres.
 
 After Rolling Flight Distances of the paper on uncertain VMs, which tells every five seconds the pairs below a threshold
 in a window of a minute, by where they are going to be; here it is where they were, and the window is the five seconds.
-The distance flown is ours. Generated messages come from ``headgate.apps.flights``; with ``--input`` a CSV file with
-columns ``unix_ts``, ``adsb_hex`` and ``icao24``.
+The distance flown is ours. Generated messages come from ``headgate.apps.inputs.flights``; with ``--input`` a CSV file
+with columns ``unix_ts``, ``adsb_hex`` and ``icao24``.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from headgate.apps import flights
-from headgate.apps.adsb import Position, position
-from headgate.apps.app import Answer, App, compare
 from headgate.apps.flight_track import Place, Track, metres_between
-from headgate.apps.flights import Heard
-from headgate.apps.given import Records
 from headgate.apps.grown import Grown, judged
+from headgate.apps.inputs import flights
+from headgate.apps.inputs.adsb import Position, position
+from headgate.apps.inputs.flights import Heard
 from headgate.apps.turns import Event, Queue
+from headgate.running.app import Answer, App, compare
+from headgate.running.given import Records
 from headgate.spark.pipeline import Pipeline
 
 EVERY_S = 5

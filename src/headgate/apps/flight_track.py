@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import asdict, dataclass
 
-from headgate.apps.adsb import Position, fix
+from headgate.apps.inputs.adsb import Position, fix
 
 PAIR_S = 10
 """An even and an odd message further apart may be of different zones."""

@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from headgate.apps.app import Answer, App, compare
+from headgate.running.app import Answer, App, compare
 from headgate.spark.pipeline import OUTPUT, Pipeline
 
 WINDOW = 500

@@ -19,10 +19,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headgate.apps.app import Answer, App
-from headgate.apps.given import Records, cycled, lines_in
+from headgate.apps.inputs.tweets import texts_of
 from headgate.apps.judging import first_of, judged, told_in
-from headgate.apps.tweets import texts_of
+from headgate.running.app import Answer, App
+from headgate.running.given import Records, cycled, lines_in
 from headgate.spark.pipeline import Pipeline
 
 PATTERNS = {

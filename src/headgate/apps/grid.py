@@ -11,8 +11,9 @@ reading: late ones count.
 
 After the smart grid application of the paper on model-driven scheduling (meter data cleaned and analysed), which names
 it and uses stand-ins for its tasks: the operators are ours, and nothing is predicted. Generated records come from
-``headgate.apps.meters``. With ``--input`` it takes RIoTBench's records of city sensors. Those measure no electricity:
-the stations within a degree of longitude and latitude stand for the plugs of a house there, and dust for load.
+``headgate.apps.inputs.meters``. With ``--input`` it takes RIoTBench's records of city sensors. Those measure no
+electricity: the stations within a degree of longitude and latitude stand for the plugs of a house there, and dust for
+load.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from headgate.apps import meters
-from headgate.apps.app import Answer, App
-from headgate.apps.given import Records, cycled
 from headgate.apps.grown import Grown, judged
-from headgate.apps.senml import fields_of, records_in, told
+from headgate.apps.inputs import meters
+from headgate.apps.inputs.senml import fields_of, records_in, told
+from headgate.running.app import Answer, App
+from headgate.running.given import Records, cycled
 from headgate.spark.pipeline import Pipeline
 
 FAR = 4

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from headgate.apps.app import Answer, compare
+from headgate.running.app import Answer, compare
 
 Grown = tuple[object, int, object]
 """Key, how much has gone into it, result."""

@@ -27,14 +27,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from headgate.apps.app import Answer, App, compare
-from headgate.apps.drawing import uniform
-from headgate.apps.given import Records, records_in
+from headgate.apps.inputs.drawing import uniform
+from headgate.apps.inputs.tweets import texts_of
 from headgate.apps.judging import first_of, told_in, twice
 from headgate.apps.sliding import Sliding, later_each_round
 from headgate.apps.top_n import led
-from headgate.apps.tweets import texts_of
 from headgate.errors import BadInput
+from headgate.running.app import Answer, App, compare
+from headgate.running.given import Records, records_in
 from headgate.spark.pipeline import Pipeline
 
 N = 5

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headgate.apps.app import Answer, compare
-from headgate.apps.given import Records, T
+from headgate.running.app import Answer, compare
+from headgate.running.given import Records, T
 
 _AT_ONCE = 100_000
 

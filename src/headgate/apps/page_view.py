@@ -21,10 +21,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headgate.apps.app import Answer, App
-from headgate.apps.given import Records, cycled
+from headgate.apps.inputs.web_log import lines_of, log_in, view_in, views
 from headgate.apps.judging import first_of, judged, told_in
-from headgate.apps.web_log import lines_of, log_in, view_in, views
+from headgate.running.app import Answer, App
+from headgate.running.given import Records, cycled
 from headgate.spark.pipeline import Pipeline
 
 

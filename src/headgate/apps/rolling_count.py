@@ -20,11 +20,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headgate.apps.app import Answer, App
-from headgate.apps.given import Records
+from headgate.apps.inputs.user_behaviour import COLUMNS, lines_in_csv, lines_of, timed
 from headgate.apps.judging import first_of, judged, told_in
 from headgate.apps.sliding import Sliding, later_each_round
-from headgate.apps.user_behaviour import COLUMNS, lines_in_csv, lines_of, timed
+from headgate.running.app import Answer, App
+from headgate.running.given import Records
 from headgate.spark.pipeline import Pipeline
 
 WINDOWS = Sliding(length_s=60, step_s=10, late_s=10)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from headgate.apps.extra import extra
-from headgate.apps.video import LOGOS, Image, logo
+from headgate.apps.inputs.video import LOGOS, Image, logo
 
 LENGTH = 128
 Features = np.ndarray[tuple[int, ...], np.dtype[np.float32]]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headgate.apps.given import Records, T
+from headgate.running.given import Records, T
 
 
 @dataclass(frozen=True, slots=True)

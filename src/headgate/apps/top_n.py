@@ -27,7 +27,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from headgate.apps.app import Answer, App, compare
+from headgate.running.app import Answer, App, compare
 from headgate.spark.pipeline import Pipeline
 
 N = 10

@@ -1,7 +1,7 @@
 """How fast does traffic flow on each road? From the trips of taxis.
 
     parse    (stateless)  a SenML record of a trip -> where it began and where it ended, with its speed
-    match    (stateless)  each position -> the nearest road (``headgate.apps.roads``); positions off the map go
+    match    (stateless)  each position -> the nearest road (``headgate.apps.inputs.roads``); positions off the map go
     average  (stateful)   road and ten minutes -> how many taxis, and their mean speed
 
 What leaves is a log of the averages that changed; counts only grow, so the one with the most taxis is the last. Speeds
@@ -10,7 +10,7 @@ that ever had a taxi: late records count.
 
 After the traffic application of the paper on model-driven scheduling (patterns from GPS sensors), which names it and
 uses stand-ins for its tasks: the operators are ours. With ``--input`` it takes RIoTBench's taxi records, and generated
-trips look like those (``headgate.apps.taxis``).
+trips look like those (``headgate.apps.inputs.taxis``).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headgate.apps import taxis
-from headgate.apps.app import Answer, App
-from headgate.apps.given import Records, cycled
 from headgate.apps.grown import Grown, judged
-from headgate.apps.roads import metres, nearest, nearest_of_all, on_the_map
-from headgate.apps.senml import fields_of, records_in, told
+from headgate.apps.inputs import taxis
+from headgate.apps.inputs.roads import metres, nearest, nearest_of_all, on_the_map
+from headgate.apps.inputs.senml import fields_of, records_in, told
+from headgate.running.app import Answer, App
+from headgate.running.given import Records, cycled
 from headgate.spark.pipeline import Pipeline
 
 _MM_A_MILE = 1_609_344

@@ -26,9 +26,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from headgate.apps.app import Answer, App, compare
 from headgate.apps.extra import extra
 from headgate.apps.turns import Event, Queue, Turns, zipf_round
+from headgate.running.app import Answer, App, compare
 from headgate.spark.pipeline import Pipeline
 
 FIGURES = ("age", "salary", "savings", "loan", "years_employed", "children", "cards", "years_at_address")

@@ -7,8 +7,8 @@
 Each part carries how many its frame has, so the aggregator knows when a frame is complete, tells of it once and forgets
 it: where batches begin and end changes nothing.
 
-The VLD application of DRS, with a generated video (``headgate.apps.video``) in place of a real one. DRS bounds the
-distance of a match; the ratio test used here needs no such bound. Needs OpenCV.
+The VLD application of DRS, with a generated video (``headgate.apps.inputs.video``) in place of a real one. DRS bounds
+the distance of a match; the ratio test used here needs no such bound. Needs OpenCV.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from headgate.apps.app import Answer, App, compare
 from headgate.apps.extra import extra
+from headgate.apps.inputs.video import HEIGHT, LOGOS, WIDTH, Image, frame, shown_in
 from headgate.apps.sift import LENGTH, Numbers, features_of, matches_by_formula, matches_by_logo
-from headgate.apps.video import HEIGHT, LOGOS, WIDTH, Image, frame, shown_in
+from headgate.running.app import Answer, App, compare
 from headgate.spark.pipeline import Pipeline
 
 PART = 64

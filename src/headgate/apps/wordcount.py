@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headgate.apps.app import Answer, App, compare
-from headgate.apps.given import Records, cycled, lines_in
+from headgate.running.app import Answer, App, compare
+from headgate.running.given import Records, cycled, lines_in
 from headgate.spark.pipeline import Pipeline
 
 _WORDS_A_LINE = 4

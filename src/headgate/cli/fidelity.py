@@ -17,7 +17,7 @@ from headgate.errors import BadInput
 from headgate.report.figures import rate, seconds
 
 if TYPE_CHECKING:
-    from headgate.apps.fidelity import Fidelity
+    from headgate.running.fidelity import Fidelity
 
 
 def fidelity(
@@ -33,8 +33,8 @@ def fidelity(
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
     """Measure an application's operators, predict allocations, run them, and compare."""
-    from headgate.apps.fidelity import measure_fidelity
     from headgate.report.fidelity_page import fidelity_page
+    from headgate.running.fidelity import measure_fidelity
     from headgate.spark.session import spark_session
 
     chosen, length_s = the_app(app), the_length_s(length)
@@ -59,7 +59,7 @@ def fidelity(
 
 def as_document(found: Fidelity) -> dict[str, object]:
     """Times in seconds, rates in rows of one source a second."""
-    from headgate.apps.fidelity_settings import median_error, pairs_in_order
+    from headgate.running.fidelity_settings import median_error, pairs_in_order
 
     right, pairs = pairs_in_order(found.settings, lambda one: one.predicted.mean_s)
     law = found.law
@@ -85,7 +85,7 @@ def as_document(found: Fidelity) -> dict[str, object]:
 
 def show(found: Fidelity, out: Console) -> None:
     """The law of each operator, then every setting."""
-    from headgate.apps.fidelity_settings import median_error, pairs_in_order
+    from headgate.running.fidelity_settings import median_error, pairs_in_order
 
     for o in found.law.topology.operators:
         if o.batch is not None:

@@ -27,7 +27,7 @@ from headgate.spark.run_record import read_record
 from headgate.spark.runs import registered
 
 if TYPE_CHECKING:
-    from headgate.apps.outcome import Outcome
+    from headgate.running.outcome import Outcome
     from headgate.spark.runtime import Running
 
     Following = Callable[[Running], AbstractContextManager[object]]
@@ -76,7 +76,7 @@ def run_and_tell(
 
 def carry_out(wanted: Wanted, home: Path, out: Console | None, beside: Beside | None) -> Outcome:
     """Start Spark, run, stop Spark; the outcome is also left in the folder."""
-    from headgate.apps.running import run_app
+    from headgate.running.run_app import run_app
     from headgate.spark.controller import Control
     from headgate.spark.ground import ground_of
     from headgate.spark.session import spark_session

@@ -10,7 +10,7 @@ from rich.markup import escape
 from headgate.report.figures import promise, seconds
 
 if TYPE_CHECKING:
-    from headgate.apps.outcome import Outcome
+    from headgate.running.outcome import Outcome
 
 
 def as_document(outcome: Outcome) -> dict[str, object]:

@@ -12,8 +12,8 @@ from headgate.errors import BadInput
 from headgate.plan.catalogue import policy_entry
 
 if TYPE_CHECKING:
-    from headgate.apps.app import App
-    from headgate.apps.load import Load
+    from headgate.running.app import App
+    from headgate.running.load import Load
 
 LOCAL = "local[16]"
 
@@ -46,7 +46,7 @@ class Wanted:
 def the_app(name: str, given: Path | None = None) -> App:
     """By name or from a file of the user's, fed with the records of ``given`` where there is one."""
     from headgate.apps.catalogue import app_named
-    from headgate.apps.user_file import app_from
+    from headgate.running.user_file import app_from
 
     app = app_from(Path(name)) if name.endswith(".py") or "/" in name else app_named(name)
     if given is None:
@@ -65,7 +65,7 @@ def the_promise(app: App, slo: Sequence[str] | None) -> tuple[str, ...]:
 
 def the_load(app: App, calm_per_s: float | None, trace: Path | None) -> Load:
     """It triples and falls back, or follows a trace."""
-    from headgate.apps.load import from_file, triples
+    from headgate.running.load import from_file, triples
 
     calm = calm_per_s if calm_per_s is not None else app.calm_per_s
     if not calm > 0:

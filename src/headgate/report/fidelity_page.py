@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from headgate.apps.fidelity import Fidelity
-from headgate.apps.fidelity_settings import Compared, median_error, pairs_in_order
 from headgate.report.page import page
 from headgate.report.svg import Axis
+from headgate.running.fidelity import Fidelity
+from headgate.running.fidelity_settings import Compared, median_error, pairs_in_order
 
 _SIZE, _EDGE = 460, 56
 _COLOURS = 8

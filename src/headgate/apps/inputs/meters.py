@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headgate.apps.senml import record
+from headgate.apps.inputs.senml import record
 
 _PLUGS = [f"h{house:02d}-p{plug:02d}" for house in range(40) for plug in range(4 + 160 // (house + 10))]
 _BEGAN_MS = 1_377_986_400_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from headgate.apps import user_behaviour
-from headgate.apps.drawing import uniform
+from headgate.apps.inputs import user_behaviour
+from headgate.apps.inputs.drawing import uniform
 
 
 def lines_of(first: int, count: int) -> list[str]:

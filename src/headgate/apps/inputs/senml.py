@@ -13,8 +13,8 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from headgate.apps.given import lines_in
 from headgate.errors import BadInput
+from headgate.running.given import lines_in
 
 _SCHEMA = "e array<struct<n:string,v:string,sv:string>>"
 Field = tuple[str, str, str]

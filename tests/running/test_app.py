@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.apps import fpd, top_n
-from headgate.apps.app import App, compare
 from headgate.apps.catalogue import APPS, app_named
-from headgate.apps.load import from_file, triples
 from headgate.errors import BadInput
+from headgate.running.app import App, compare
+from headgate.running.load import from_file, triples
 
 SOURCES = [(app, source) for app in APPS.values() for source, made in app.build().sources.items() if not made.stream]
 

@@ -16,9 +16,9 @@ import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headgate.apps.drawing import ranked, uniform
-from headgate.apps.given import lines_in
+from headgate.apps.inputs.drawing import ranked, uniform
 from headgate.errors import BadInput
+from headgate.running.given import lines_in
 
 # address, two names, day and minute, method, path without its question; Java and Python read it alike
 _LINE = r'^([^ ]+) [^ ]+ [^ ]+ \[?([^ :]+:[0-9]{2}:[0-9]{2}):[0-9]{2} [^ ]+ "?GET ([^ ?"]+)'

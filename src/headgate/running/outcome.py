@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.apps.app import Answer, App
-from headgate.apps.sizing import Records, as_told, processors_for
 from headgate.config.goal_text import goal_from
 from headgate.domain import Goal
+from headgate.running.app import Answer, App
+from headgate.running.sizing import Records, as_told, processors_for
 from headgate.spark.batch_log import BatchRecord, Tail
 from headgate.spark.controller import Control
 from headgate.spark.edges.births import quantile_s

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from headgate.apps.adsb import name_message, position_message
-from headgate.apps.given import Records, records_in
+from headgate.apps.inputs.adsb import name_message, position_message
 from headgate.apps.turns import Turns, zipf_round
 from headgate.errors import BadInput
+from headgate.running.given import Records, records_in
 
 _AIRCRAFT = 60
 _HEARD_PER_S = 50

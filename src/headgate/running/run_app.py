@@ -13,11 +13,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from headgate.apps.app import App
-from headgate.apps.feeding import Feeder
-from headgate.apps.load import Load
-from headgate.apps.outcome import Outcome, outcome_of
-from headgate.apps.sizing import learned_so_far, processors_for
+from headgate.running.app import App
+from headgate.running.feeding import Feeder
+from headgate.running.load import Load
+from headgate.running.outcome import Outcome, outcome_of
+from headgate.running.sizing import learned_so_far, processors_for
 from headgate.spark.batch_log import Tail
 from headgate.spark.controller import Control
 from headgate.spark.runtime import Running, start

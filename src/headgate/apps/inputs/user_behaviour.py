@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from headgate.apps.drawing import Whole, flatter, ranked, uniform
-from headgate.apps.given import records_in
+from headgate.apps.inputs.drawing import Whole, flatter, ranked, uniform
 from headgate.errors import BadInput
+from headgate.running.given import records_in
 
 COLUMNS = ("user_id", "item_id", "category_id", "behavior", "unix_ts")
 BEHAVIOURS = ("pv", "cart", "fav", "buy")

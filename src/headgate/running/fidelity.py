@@ -14,14 +14,14 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from headgate.apps.app import App
-from headgate.apps.feeding import FEED_S, Feeder
-from headgate.apps.fidelity_settings import Compared, Figures, Processors, allocations, spread_out
-from headgate.apps.load import constant
-from headgate.apps.measured_law import MeasuredLaw, Records, measured_law
-from headgate.apps.running import warm_up
 from headgate.errors import BadInput
 from headgate.planning import predict_allocation
+from headgate.running.app import App
+from headgate.running.feeding import FEED_S, Feeder
+from headgate.running.fidelity_settings import Compared, Figures, Processors, allocations, spread_out
+from headgate.running.load import constant
+from headgate.running.measured_law import MeasuredLaw, Records, measured_law
+from headgate.running.run_app import warm_up
 from headgate.simulate.twin import Twin, twin_of
 from headgate.spark.edges.births import quantile_s
 from headgate.spark.runtime import Running, start

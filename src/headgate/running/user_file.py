@@ -14,8 +14,8 @@ from types import ModuleType
 
 from pyspark import cloudpickle
 
-from headgate.apps.app import App
 from headgate.errors import BadInput
+from headgate.running.app import App
 from headgate.spark.pipeline import Pipeline
 
 

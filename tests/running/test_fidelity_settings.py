@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.apps.fidelity_settings import Compared, Figures, allocations, median_error, pairs_in_order, spread_out
+from headgate.running.fidelity_settings import Compared, Figures, allocations, median_error, pairs_in_order, spread_out
 
 
 def compared(predicted_s: float, measured_s: float) -> Compared:

@@ -10,9 +10,9 @@ import threading
 import time
 from collections.abc import Mapping
 
-from headgate.apps.app import App
-from headgate.apps.load import Load
 from headgate.errors import BadInput
+from headgate.running.app import App
+from headgate.running.load import Load
 from headgate.spark.edges.feed import Feed
 
 FEED_S = 0.2

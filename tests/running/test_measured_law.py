@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headgate.apps.measured_law import measured_law
 from headgate.domain import BatchCosts, Edge, Operator, Topology
+from headgate.running.measured_law import measured_law
 from headgate.spark.batch_log import BatchRecord
 from headgate.spark.edges.births import Births
 

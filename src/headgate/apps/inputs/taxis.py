@@ -11,8 +11,8 @@ from functools import cache
 
 import numpy as np
 
-from headgate.apps.roads import ACROSS, SPACING_M, Metres, Numbers, degrees
-from headgate.apps.senml import record
+from headgate.apps.inputs.roads import ACROSS, SPACING_M, Metres, Numbers, degrees
+from headgate.apps.inputs.senml import record
 
 NEEDED = (
     "pickup_datetime",

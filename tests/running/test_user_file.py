@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.apps.user_file import app_from
 from headgate.errors import BadInput
+from headgate.running.user_file import app_from
 
 PIPELINE = """
 from headgate.spark.pipeline import Pipeline
@@ -31,7 +31,7 @@ def test_a_file_gives_a_pipeline_or_a_function_that_makes_one(tmp_path: Path, la
 
 
 def test_a_file_may_give_a_whole_application(tmp_path: Path) -> None:
-    text = PIPELINE + "from headgate.apps.app import App\napp = App('whole', make, slo='mean=1s')"
+    text = PIPELINE + "from headgate.running.app import App\napp = App('whole', make, slo='mean=1s')"
     assert app_from(written(tmp_path, text)).slo == "mean=1s"
 
 
