@@ -1,0 +1,65 @@
+"""The study's figures on disk, in a file that is whole whenever the study is killed; what it lacks is run."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+from typing import Any
+
+from frontier_cells import Cell, Row
+from headgate.errors import BadInput
+
+Kept = dict[str, Any]
+
+
+def filled(path: Path, cells: Sequence[Cell], workers: int) -> dict[str, list[Row]]:
+    """The rows of every cell by its name; what the file lacks, or has of other sources, is run and kept at once."""
+    kept, wanted = _read(path), {cell.name: cell.digest() for cell in cells}
+    missing = [cell for cell in cells if kept.get(cell.name, {}).get("digest") != wanted[cell.name]]
+    _say(f"{len(cells)} cells, {len(cells) - len(missing)} of them in {path}")
+    began = time.monotonic()
+    # spawned: a fork would copy the locks of the compiler's threads
+    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_end_with_parent) as pool:
+        running = {pool.submit(cell.rows): cell for cell in missing}
+        for done, future in enumerate(as_completed(running), start=1):
+            name, rows = running[future].name, future.result()
+            kept[name] = {"digest": wanted[name], "rows": [asdict(row) for row in rows]}
+            _write(path, kept)
+            _say(f"{done}/{len(missing)} after {time.monotonic() - began:,.0f} s: {name}")
+    return {name: [Row(**row) for row in kept[name]["rows"]] for name in wanted}
+
+
+def _read(path: Path) -> Kept:
+    if not path.exists():
+        return {}
+    try:
+        kept: Kept = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    except (ValueError, KeyError, TypeError):
+        raise BadInput(f"{path}: is not a file of this study; move it away or name another with --json") from None
+    return kept
+
+
+def _write(path: Path, kept: Kept) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    part.write_text(json.dumps({"cells": kept}, indent=1, sort_keys=True), encoding="utf-8")
+    part.replace(path)
+
+
+def _end_with_parent() -> None:
+    """A worker of a study that was killed would else wait for work for ever."""
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

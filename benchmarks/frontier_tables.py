@@ -1,0 +1,153 @@
+"""The study's tables in Markdown, from the rows of its cells by cell name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from frontier_bounds import BOUNDS
+from frontier_cells import PAPERS, PEERS, TARGETS, TOLD, Row
+from headgate.simulate.replay_players import BEST_RECENT_PEAK
+from headgate.simulate.replay_protocol import PROTOCOLS
+
+Rows = Mapping[str, Sequence[Row]]
+_SINGLE = ("uncertainty-1", "uncertainty-2")  # techniques of the paper one by one
+_ORDER = ("uncertainty-7", "uncertainty-5", "uncertainty-4", "uncertainty-0")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One trace under one protocol: what was told a target by policy and target, everything else by policy."""
+
+    trace: str
+    protocol: str
+    told: Mapping[tuple[str, float], Row]
+    others: Mapping[str, Row]
+
+    def __str__(self) -> str:
+        return f"{self.trace} | {self.protocol}"
+
+    def ours(self) -> list[Row]:
+        return [self.told["headgate", target] for target in TOLD]
+
+    def bound(self, name: str) -> list[Row]:
+        return [row for policy, row in self.others.items() if policy.startswith(f"{name} at ")]
+
+
+def tables(traces: Sequence[str], rows: Rows) -> Iterator[list[str]]:
+    """All tables, each as its lines."""
+    places = [_place(trace, protocol, rows) for trace in traces for protocol in PROTOCOLS]
+    yield _table("target | headgate | recent peak in hindsight | reached | no dearer | half", places, _compared)
+    yield [_counted(places)]
+    yield _table("who | " + " | ".join(f"{target:.1%}" for target in TOLD), places, _frontier)
+    yield _table(" | ".join(str(number) for number in range(8)), places, lambda p: [_brief(p, PAPERS)])
+    yield [
+        "Order 7, 5, 4, single techniques, 0 broken: " + ("; ".join(filter(None, map(_broken, places))) or "nowhere")
+    ]
+    yield _table(" | ".join(PEERS), places, lambda p: [_brief(p, PEERS)])
+    rivals = (*PAPERS, *PEERS)
+    yield _table(" | ".join(rivals), places, lambda p: [" | ".join(_held_against(p, p.others[r]) for r in rivals)])
+
+
+def cost_at(qos: float, points: Sequence[Row]) -> Row | None:
+    """The cheapest way to be on time that often, between the two points around it; ``None`` if none is that often.
+
+    By the logarithm of the late share, of which cost is nearly a straight line.
+    """
+    reaching = [point for point in points if point.qos >= qos]
+    if not reaching:
+        return None
+    above = min(reaching, key=lambda point: point.cost)
+    cheaper = [point for point in points if point.qos < qos and point.cost < above.cost]
+    if not cheaper or above.qos >= 1:
+        return above
+    below = max(cheaper, key=lambda point: point.qos)
+    part = math.log((1 - qos) / (1 - above.qos)) / math.log((1 - below.qos) / (1 - above.qos))
+    rescales = above.rescales + part * (below.rescales - above.rescales)
+    return Row(above.policy, qos, above.cost + part * (below.cost - above.cost), rescales)
+
+
+def _place(trace: str, protocol: str, rows: Rows) -> Place:
+    start = f"{trace} {protocol} "
+    told = {
+        (name, target): row
+        for name in ("headgate", BEST_RECENT_PEAK)
+        for target in TOLD
+        for row in rows.get(f"{start}{name} told {target:.1%}", ())
+    }
+    names = (name for name in rows if name.startswith(start) and " told " not in name)
+    return Place(trace, protocol, told, {row.policy: row for name in names for row in rows[name]})
+
+
+def _table(heads: str, places: Sequence[Place], lines: Callable[[Place], Sequence[str]]) -> list[str]:
+    head = f"| trace | protocol | {heads} |"
+    return [head, "|---" * (head.count("|") - 1) + "|", *(f"| {p} | {line} |" for p in places for line in lines(p))]
+
+
+def _compared(place: Place) -> list[str]:
+    lines = []
+    for target in TARGETS:
+        ours, peak = place.told["headgate", target], place.told[BEST_RECENT_PEAK, target]
+        held = _aims(ours, peak, target)
+        misses = "" if _reached(peak, target) else " (peak misses)"
+        said = ["yes" if aim else "no" for aim in held]
+        lines.append(f"{target:.1%} | {_full(ours)} | {_full(peak)} | {said[0]} | {said[1]}{misses} | {said[2]}")
+    return lines
+
+
+def _aims(ours: Row, peak: Row, target: float) -> tuple[bool, bool, bool]:
+    return _reached(ours, target), ours.cost <= peak.cost, 2 * ours.rescales <= peak.rescales
+
+
+def _reached(row: Row, target: float) -> bool:
+    return round(row.qos, 4) >= target  # as printed
+
+
+def _counted(places: Sequence[Place]) -> str:
+    pairs = [(p.told["headgate", t], p.told[BEST_RECENT_PEAK, t], t) for p in places for t in TARGETS]
+    aims = [_aims(*pair) for pair in pairs]
+    reached, dearer, half = (sum(column) for column in zip(*aims, strict=True))
+    missed = sum(not _reached(peak, target) for _, peak, target in pairs)
+    return (
+        f"Of {len(aims)} cases: target reached {reached}, no dearer {dearer}, at most half the rescales {half}, "
+        f"all three {sum(map(all, aims))}; recent peak misses the target in {missed}."
+    )
+
+
+def _frontier(place: Place) -> list[str]:
+    lines = ["headgate | " + " | ".join(map(_full, place.ours()))]
+    for name in BOUNDS:
+        found = [cost_at(target, place.bound(name)) for target in TOLD]
+        lines.append(f"{name} | " + " | ".join("not reached" if r is None else _priced(r) for r in found))
+    return lines
+
+
+def _broken(place: Place) -> str | None:
+    """Where the paper's order is not kept, and by whom."""
+    qos = {policy: row.qos for policy, row in place.others.items()}
+    chain = [qos[_ORDER[0]], qos[_ORDER[1]], qos[_ORDER[2]], *[max(qos[name] for name in _SINGLE)]]
+    kept = all(one >= two for one, two in pairwise(chain)) and min(qos[name] for name in _SINGLE) >= qos[_ORDER[3]]
+    return None if kept else str(place).replace(" |", ",")
+
+
+def _held_against(place: Place, rival: Row) -> str:
+    """headgate's cost where it is on time as often, over the rival's; below what headgate goes down to, a dash."""
+    ours = place.ours()
+    found = cost_at(rival.qos, ours)
+    if found is None or rival.qos < min(row.qos for row in ours):
+        return "later" if found else "not reached"
+    return f"{found.cost / rival.cost:.3f}"
+
+
+def _brief(place: Place, names: Sequence[str]) -> str:
+    return " | ".join(f"{place.others[name].qos:.1%} {place.others[name].cost:.2f}" for name in names)
+
+
+def _full(row: Row) -> str:
+    return f"{row.qos:.2%} {_priced(row)}"
+
+
+def _priced(row: Row) -> str:
+    return f"{row.cost:.3f} ({row.rescales:.0f})"
