@@ -4,6 +4,7 @@
     holding          rescales as rarely as headgate does: what it costs above the first is the price of few rescales
 
 What headgate costs above the second, at the price that just reaches the target, is that of learning price and curve.
+Part of the budget may be gone before anybody has decided anything: ``lost_at_the_start``.
 """
 
 from __future__ import annotations
@@ -28,16 +29,32 @@ Found = tuple[str, float, float, float]
 
 def bounds(values: Floats, protocol: Protocol, truth: Truth, runs: int) -> Iterator[Found]:
     """For each bound and price its name, the share on time, the cost against hindsight and the rescales."""
-    options = Options(("hindsight",), protocol, runs=runs)
-    rates = replay([("bound", values)], truth, options)[0].rates_per_s
-    job = jobs_of("bound", rates, truth, options)[0]
-    facts = [facts_of(job, run) for run in range(runs)]
+    facts = _facts(values, protocol, truth, runs)
     yards = [yardstick(known) for known in facts]
     timing = Timing(protocol.cycle_steps, protocol.startup_steps, protocol.lead_steps)
     asked = [(name, price) for name in BOUNDS for price in PRICES]
-    rules = [OnTime(job.target, timing, price, BOUNDS[name]) for name, price in asked]
+    rules = [OnTime(facts[0].target, timing, price, BOUNDS[name]) for name, price in asked]
     for (name, price), machines in zip(asked, _priced(facts[0], rules), strict=True):
         yield f"{name} at {price:g}", *_judged(machines, facts, yards)
+
+
+def lost_at_the_start(values: Floats, protocol: Protocol, truth: Truth, runs: int) -> Found:
+    """A policy that is perfect from the first step that it can decide for: the most that anybody can be on time.
+
+    Until then all run what the trace's first rate and 20% need.
+    """
+    facts = _facts(values, protocol, truth, runs)
+    first = max(protocol.cycle_steps, protocol.bound[0])
+    start = np.full(first, truth.needs(float(facts[0].rates_per_s[0]) * 1.2))
+    late = [np.mean(truth.at(start, known.draws[:first]) <= known.rates_per_s[:first]) for known in facts]
+    return "perfect after the start", 1 - float(np.mean(late)) * first / len(values), 1.0, 0.0
+
+
+def _facts(values: Floats, protocol: Protocol, truth: Truth, runs: int) -> list[Facts]:
+    options = Options(("hindsight",), protocol, runs=runs)
+    rates = replay([("bound", values)], truth, options)[0].rates_per_s
+    job = jobs_of("bound", rates, truth, options)[0]
+    return [facts_of(job, run) for run in range(runs)]
 
 
 def _priced(facts: Facts, rules: Sequence[OnTime]) -> list[Ints]:

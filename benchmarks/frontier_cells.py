@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import headgate
-from frontier_bounds import bounds
+from frontier_bounds import bounds, lost_at_the_start
 from headgate.config.trace_file import read_trace
 from headgate.simulate.replay import Options, replay
 from headgate.simulate.replay_players import ALL, BEST_RECENT_PEAK
@@ -25,7 +25,7 @@ TARGETS = (0.995, 0.999)
 TOLD = (0.6, 0.9, 0.95, 0.98, 0.99, *TARGETS)
 PAPERS = tuple(f"uncertainty-{number}" for number in range(8))
 PEERS = tuple(name for name in ALL if name not in ("headgate", "hindsight", BEST_RECENT_PEAK, *PAPERS))
-BOUND = "bounds"
+BOUND, START = "bounds", "start"
 # together, so that their forecasts are made once
 _GROUPS = (PAPERS[4:], PAPERS[:4], PEERS)
 _FOLDERS = ("domain", "measure", "model", "forecast", "plan", "act", "config", "simulate")
@@ -69,10 +69,12 @@ class Cell:
     def rows(self) -> list[Row]:
         """Run it."""
         values, protocol = load(self.trace, self.minutes), PROTOCOLS[self.protocol]
-        truth, policies = truth_of(DEFAULT_POINTS), tuple(name for name in self.policies if name != BOUND)
-        if not policies:
+        truth = truth_of(DEFAULT_POINTS)
+        if self.policies == (START,):
+            return [Row(*lost_at_the_start(values, protocol, truth, self.runs))]
+        if self.policies == (BOUND,):
             return [Row(*found) for found in bounds(values, protocol, truth, self.runs)]
-        options = Options(policies, protocol, self.target, runs=self.runs)
+        options = Options(self.policies, protocol, self.target, runs=self.runs)
         report = replay([(self.trace.stem, values)], truth, options)[0]
         return [Row(one.policy, one.qos, one.cost_vs_hindsight, one.rescales) for one in report.results]
 
@@ -92,7 +94,8 @@ def cells(traces: Sequence[Path], minutes: int, runs: int) -> list[Cell]:
 
     main = [*every(("headgate",), TARGETS), *every((BEST_RECENT_PEAK,), TARGETS)]
     others = [cell for group in _GROUPS for cell in every(group, TARGETS[:1])]
-    return [*main, *every((BOUND,), TARGETS[:1]), *every(("headgate",), TOLD[: -len(TARGETS)]), *others]
+    limits = [*every((START,), TARGETS[:1]), *every((BOUND,), TARGETS[:1])]
+    return [*main, *limits, *every(("headgate",), TOLD[: -len(TARGETS)]), *others]
 
 
 @cache

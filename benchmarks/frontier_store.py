@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from multiprocessing import get_context, parent_process
@@ -21,20 +21,30 @@ Kept = dict[str, Any]
 
 
 def filled(path: Path, cells: Sequence[Cell], workers: int) -> dict[str, list[Row]]:
-    """The rows of every cell by its name; what the file lacks, or has of other sources, is run and kept at once."""
+    """The rows of every cell by its name; what the file lacks, or has of other sources, is run and kept at once.
+
+    Without workers nothing is run: what is there comes back.
+    """
     kept, wanted = _read(path), {cell.name: cell.digest() for cell in cells}
     missing = [cell for cell in cells if kept.get(cell.name, {}).get("digest") != wanted[cell.name]]
     _say(f"{len(cells)} cells, {len(cells) - len(missing)} of them in {path}")
+    found = {cell.name: kept[cell.name] for cell in cells if cell not in missing}
+    if workers:
+        for cell, rows in _run(missing, workers):
+            found[cell.name] = kept[cell.name] = {"digest": wanted[cell.name], "rows": [asdict(row) for row in rows]}
+            _write(path, kept)
+    return {name: [Row(**row) for row in cell["rows"]] for name, cell in found.items()}
+
+
+def _run(cells: Sequence[Cell], workers: int) -> Iterator[tuple[Cell, list[Row]]]:
+    """Each cell with its rows, as they come."""
     began = time.monotonic()
     # spawned: a fork would copy the locks of the compiler's threads
     with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_end_with_parent) as pool:
-        running = {pool.submit(cell.rows): cell for cell in missing}
+        running = {pool.submit(cell.rows): cell for cell in cells}
         for done, future in enumerate(as_completed(running), start=1):
-            name, rows = running[future].name, future.result()
-            kept[name] = {"digest": wanted[name], "rows": [asdict(row) for row in rows]}
-            _write(path, kept)
-            _say(f"{done}/{len(missing)} after {time.monotonic() - began:,.0f} s: {name}")
-    return {name: [Row(**row) for row in kept[name]["rows"]] for name in wanted}
+            yield running[future], future.result()
+            _say(f"{done}/{len(cells)} after {time.monotonic() - began:,.0f} s: {running[future].name}")
 
 
 def _read(path: Path) -> Kept:

@@ -3,7 +3,7 @@
     nice -n 19 python benchmarks/trace_frontier.py TRACE...
 
     --minutes N   of each trace, from its start (10080)      --runs N      draws of the capacity (3)
-    --json FILE   (out/trace_frontier.json)                  --workers N   processes (as many as there are cores)
+    --json FILE   (out/trace_frontier.json)                  --workers N   processes (as many as cores; 0 runs nothing)
 
 Every figure goes to the JSON file as soon as it is known; figures in it that still hold are not worked out again, so
 that a study that was killed goes on where it was (frontier_cells says when they hold). The tables are printed:
@@ -32,7 +32,8 @@ def main() -> None:
     try:
         rows = filled(asked.json, cells(asked.traces, asked.minutes, asked.runs), asked.workers)
     except HeadgateError as problem:
-        sys.exit(str(problem))
+        print(problem, file=sys.stderr)
+        sys.exit(problem.exit_code)
     print(f"First {asked.minutes:,} minutes at most, {asked.runs} runs, seed 0, capacity of no file.\n")
     print("\n\n".join("\n".join(table) for table in tables([trace.stem for trace in asked.traces], rows)))
 
