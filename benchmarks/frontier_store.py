@@ -66,9 +66,14 @@ def _write(path: Path, kept: Kept) -> None:
 
 def _end_with_parent() -> None:
     """A worker of a study that was killed would else wait for work for ever."""
+    threading.Thread(target=_outlive_nobody, daemon=True).start()
+
+
+def _outlive_nobody() -> None:
     parent = parent_process()
     if parent is not None:
-        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+        parent.join()
+        os._exit(1)
 
 
 def _say(text: str) -> None:

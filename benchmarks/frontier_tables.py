@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from frontier_bounds import BOUNDS
+from frontier_bounds import BOUNDS, PRICES
 from frontier_cells import PAPERS, PEERS, TARGETS, TOLD, Row
 from headgate.simulate.replay_players import BEST_RECENT_PEAK
 from headgate.simulate.replay_protocol import PROTOCOLS
@@ -30,7 +30,7 @@ class Place:
         return [self.told["headgate", target] for target in TOLD]
 
     def bound(self, name: str) -> list[Row]:
-        return [row for policy, row in self.others.items() if policy.startswith(f"{name} at ")]
+        return [self.others[f"{name} at {price:g}"] for price in PRICES]
 
 
 def tables(traces: Sequence[str], rows: Rows) -> Iterator[list[str]]:
