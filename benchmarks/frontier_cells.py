@@ -1,0 +1,116 @@
+"""What the study of traces is made of: cells, each some policies (or the bounds) on one trace under one protocol.
+
+A cell is named by what was asked and carries a digest of what its figures follow from: the sources, the trace's values
+and the number of runs. A cell whose digest still holds need not be run again, and tables never mix two versions. What
+only headgate uses (``OWN``) is no part of the digest of other policies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+import headgate
+from frontier_bounds import bounds, lost_at_the_start
+from headgate.config.trace_file import read_trace
+from headgate.simulate.replay import Options, replay
+from headgate.simulate.replay_players import ALL, BEST_RECENT_PEAK
+from headgate.simulate.replay_protocol import PROTOCOLS
+from headgate.simulate.replay_truth import DEFAULT_POINTS, Floats, truth_of
+
+TARGETS = (0.995, 0.999)
+TOLD = (0.6, 0.9, 0.95, 0.98, 0.99, *TARGETS)
+PAPERS = tuple(f"uncertainty-{number}" for number in range(8))
+PEERS = tuple(name for name in ALL if name not in ("headgate", "hindsight", BEST_RECENT_PEAK, *PAPERS))
+BOUND, START = "bounds", "start"
+# together, so that their forecasts are made once
+_GROUPS = (PAPERS[4:], PAPERS[:4], PEERS)
+_FOLDERS = ("domain", "measure", "model", "forecast", "plan", "act", "config", "simulate")
+_CORE = ("loop.py", *(f"{folder}/**/*.py" for folder in _FOLDERS))
+OWN = frozenset(
+    f"{folder}/{name}.py"
+    for folder, names in {
+        "forecast": ("calibrated", "conformal", "direct", "recursive"),
+        "plan": ("headgate", "headgate_on_time", "on_time", "late_chance", "capacity_law"),
+    }.items()
+    for name in names
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One policy in one cell: share of steps on time, cost against hindsight and rescales, means over the runs."""
+
+    policy: str
+    qos: float
+    cost: float
+    rescales: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """``target`` is what the policies are told; those that heed none are asked once."""
+
+    trace: Path
+    protocol: str
+    policies: tuple[str, ...]
+    target: float
+    minutes: int
+    runs: int
+
+    @property
+    def name(self) -> str:
+        told = f" told {self.target:.1%}" if self.policies[0] in ("headgate", BEST_RECENT_PEAK) else ""
+        return f"{self.trace.stem} {self.protocol} {','.join(self.policies)}{told}"
+
+    def rows(self) -> list[Row]:
+        """Run it."""
+        values, protocol = load(self.trace, self.minutes), PROTOCOLS[self.protocol]
+        truth = truth_of(DEFAULT_POINTS)
+        if self.policies == (START,):
+            return [Row(*lost_at_the_start(values, protocol, truth, self.runs))]
+        if self.policies == (BOUND,):
+            return [Row(*found) for found in bounds(values, protocol, truth, self.runs)]
+        options = Options(self.policies, protocol, self.target, runs=self.runs)
+        report = replay([(self.trace.stem, values)], truth, options)[0]
+        return [Row(one.policy, one.qos, one.cost_vs_hindsight, one.rescales) for one in report.results]
+
+    def digest(self) -> str:
+        """Of everything the figures follow from."""
+        ours = self.policies[0] in ("headgate", BOUND)
+        asked = f"{self.name} {self.minutes} {self.runs} {sources(ours)}".encode()
+        return sha256(asked + load(self.trace, self.minutes).tobytes()).hexdigest()[:16]
+
+
+def cells(traces: Sequence[Path], minutes: int, runs: int) -> list[Cell]:
+    """All cells of the study, those of the main table first."""
+    places = [(trace, protocol) for trace in traces for protocol in PROTOCOLS]
+
+    def every(policies: tuple[str, ...], targets: Sequence[float]) -> Iterator[Cell]:
+        return (Cell(*place, policies, target, minutes, runs) for place in places for target in targets)
+
+    main = [*every(("headgate",), TARGETS), *every((BEST_RECENT_PEAK,), TARGETS)]
+    others = [cell for group in _GROUPS for cell in every(group, TARGETS[:1])]
+    limits = [*every((START,), TARGETS[:1]), *every((BOUND,), TARGETS[:1])]
+    return [*main, *limits, *every(("headgate",), TOLD[: -len(TARGETS)]), *others]
+
+
+@cache
+def load(trace: Path, minutes: int) -> Floats:
+    """The first minutes of a trace."""
+    return read_trace(trace).values[:minutes]
+
+
+@cache
+def sources(ours: bool) -> str:
+    """A digest of the core's sources."""
+    root = Path(headgate.__file__).parent
+    names = sorted(path.relative_to(root).as_posix() for part in _CORE for path in root.glob(part))
+    whole = sha256()
+    for name in names:
+        if ours or name not in OWN:
+            whole.update(name.encode() + (root / name).read_bytes())
+    return whole.hexdigest()
