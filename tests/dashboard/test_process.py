@@ -58,7 +58,7 @@ def test_the_command_says_so_where_there_is_no_pipeline(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "no pipeline in" in done.stderr
+    assert "no run in" in done.stderr
 
 
 def test_ctrl_c_ends_it_without_a_trace(run_folder: Path) -> None:
