@@ -13,6 +13,7 @@ from rich.table import Table
 
 from headgate.cli.out import console, place_for, print_json, write_page
 from headgate.cli.wanted import the_app, the_length_s
+from headgate.config.goal_text import duration_s
 from headgate.errors import BadInput
 from headgate.report.figures import rate, seconds
 
@@ -27,6 +28,9 @@ def fidelity(
     ] = None,
     count: Annotated[int, typer.Option("--settings", min=2, help="Allocations to compare.")] = 6,
     length: Annotated[str, typer.Option("--seconds", metavar="S", help="How long each of them runs.")] = "25",
+    pace: Annotated[
+        str | None, typer.Option(metavar="S", help="A batch at most so often; else what leaves the cores half free.")
+    ] = None,
     master: Annotated[str, typer.Option(metavar="M", help="Where Spark runs.")] = "local[16]",
     fuse: Annotated[bool, typer.Option(help="Let neighbours share a query where that pays.")] = True,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="A page with the picture.")] = None,
@@ -46,8 +50,9 @@ def fidelity(
     spark = spark_session(master, {"spark.driver.memory": "1g"}, f"headgate fidelity {chosen.name}")
     try:
         with tempfile.TemporaryDirectory(prefix="headgate-fidelity-") as home:
+            pace_s = None if pace is None else duration_s(pace)
             found = measure_fidelity(
-                chosen, spark, Path(home) / "run", rate_per_s, count, length_s, told.print, fuse=fuse
+                chosen, spark, Path(home) / "run", rate_per_s, count, length_s, told.print, fuse, pace_s
             )
     finally:
         spark.stop()
@@ -66,6 +71,7 @@ def as_document(found: Fidelity) -> dict[str, object]:
     return {
         "app": found.app,
         "rate_per_s": found.rate_per_s,
+        "pace_s": found.pace_s,
         "median_error": median_error(found.settings),
         "pairs_in_order": right,
         "pairs": pairs,
@@ -95,8 +101,8 @@ def show(found: Fidelity, out: Console) -> None:
     out.print(_table(found))
     right, pairs = pairs_in_order(found.settings, lambda one: one.predicted.mean_s)
     out.print(
-        f"[bold]{found.app}[/] at {rate(found.rate_per_s)}: median error of the mean "
-        f"{median_error(found.settings):.1%}, {right} of {pairs} pairs in the right order"
+        f"[bold]{found.app}[/] at {rate(found.rate_per_s)}, a batch at most every {seconds(found.pace_s)}: median error "
+        f"of the mean {median_error(found.settings):.1%}, {right} of {pairs} pairs in the right order"
     )
 
 

@@ -76,7 +76,7 @@ def _section(one: Fidelity) -> str:
     heads = ("processors", "predicted", "law alone", "measured", "error", "p95", "measured", "burst", "measured")
     rows = "".join(_row(setting) for setting in one.settings)
     return (
-        f"<h2>{escape(one.app)} at {one.rate_per_s:,.0f} rows/s</h2>"
+        f"<h2>{escape(one.app)} at {one.rate_per_s:,.0f} rows/s, a batch at most every {one.pace_s:.2f} s</h2>"
         f"<p>median error of the mean {median_error(one.settings):.1%}; {right} of {pairs} pairs in the right order; "
         f"operators {escape(', '.join(one.law.topology.names))}</p>"
         f'<div class="wide"><table><thead><tr>{"".join(f"<th>{h}</th>" for h in heads)}</tr></thead>'

@@ -12,10 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from pyspark.sql import SparkSession
 
+from headgate.config.machine import usable_cores
+from headgate.domain import Topology
 from headgate.errors import BadInput
-from headgate.planning import predict_allocation
+from headgate.plan.demand import situation_at, stations_of
+from headgate.plan.pace import paced_mean_s
 from headgate.running.app import App
 from headgate.running.feeding import FEED_S, Feeder
 from headgate.running.fidelity_settings import Compared, Figures, Processors, allocations, spread_out
@@ -35,6 +39,8 @@ _BURST_S = 3.0
 _BUSY = 2.5
 """Unless a rate is given: so many processors of the busiest operator would be at work."""
 _MOST_OF_CALM = 3.0
+_CORE_S_A_QUERY = 0.3
+"""A batch takes some 0.1 s of processor time whatever is in it, its tasks some more; this leaves half of it free."""
 _SIMULATED_S, _SEED = 2000.0, 1
 _PLAYED = 24
 
@@ -43,12 +49,13 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Fidelity:
-    """The outcome for one application at one rate."""
+    """The outcome for one application at one rate and pace."""
 
     app: str
     rate_per_s: float
     law: MeasuredLaw
     settings: tuple[Compared, ...]
+    pace_s: float = 0.0
 
 
 def measure_fidelity(
@@ -60,12 +67,20 @@ def measure_fidelity(
     seconds: float = 25.0,
     say: Say = lambda _: None,
     fuse: bool = True,
+    pace_s: float | None = None,
 ) -> Fidelity:
-    """Compare ``count`` allocations, each run for ``seconds``, at ``rate_per_s`` rows of every source."""
+    """Compare ``count`` allocations, each run for ``seconds``, at ``rate_per_s`` rows of every source.
+
+    Unless ``pace_s`` says otherwise batches start so seldom that the cores of this machine have time for them: back to
+    back, several queries on few cores slow each other down, which no law of single operators knows.
+    """
     if app.rows is None:
         raise BadInput(f"application {app.name!r} makes no rows of its own: there is nothing to compare on")
     with app.brought_up() as ready, start(ready.build(), spark, folder, fuse=fuse) as running:
-        trial = _Trial(app, running, spark.sparkContext.defaultParallelism)
+        pace = _CORE_S_A_QUERY * len(running.graph.nodes) / usable_cores() if pace_s is None else pace_s
+        running.set_pace(pace)
+        say(f"a batch at most every {pace:.2f} s")
+        trial = _Trial(app, running, spark.sparkContext.defaultParallelism, pace)
         warm_up(app, running)
         rate, law = trial.learn(rate_per_s, say)
         chosen = _chosen(trial, law, rate, count)
@@ -75,7 +90,7 @@ def measure_fidelity(
             measured = trial.measure(rate, processors, seconds)
             settings.append(Compared(processors, predicted, law_mean_s, measured))
             say(f"{_told(processors)}: predicted {predicted.mean_s:.2f} s, measured {measured.mean_s:.2f} s")
-    return Fidelity(app.name, rate, law, tuple(settings))
+    return Fidelity(app.name, rate, law, tuple(settings), pace)
 
 
 def _chosen(trial: _Trial, law: MeasuredLaw, rate: float, count: int) -> list[tuple[Processors, Figures, float]]:
@@ -84,17 +99,23 @@ def _chosen(trial: _Trial, law: MeasuredLaw, rate: float, count: int) -> list[tu
     if not found:
         raise BadInput(f"{rate:,.0f} rows/s is more than {trial.slots} slots carry: give a lower --rate")
     ways = twin_of(law.topology, law.visited).ways
-    # the law hop by hop along the twin's ways, with half of the feeder's interval before
-    alone = [predict_allocation(ways, rate, processors).sojourn.mean_s + FEED_S / 2 for processors in found]
+    alone = [_law_mean_s(ways, rate, processors, trial.pace_s) for processors in found]
     some = spread_out(alone, _PLAYED)
     twin = twin_of(law.topology, law.visited, law.noise_scv, FEED_S)
-    told = [(found[i], _predicted(twin, law, rate, found[i]), alone[i]) for i in some]
+    told = [(found[i], _predicted(twin, law, rate, found[i], trial.pace_s), alone[i]) for i in some]
     known = [(processors, figures, law_s) for processors, figures, law_s in told if figures is not None]
     return [known[i] for i in spread_out([figures.mean_s for _, figures, _ in known], count)]
 
 
-def _predicted(twin: Twin, law: MeasuredLaw, rate: float, processors: Processors) -> Figures | None:
-    told = twin.predict(rate, processors, _SIMULATED_S, _SEED)
+def _law_mean_s(ways: Topology, rate: float, processors: Processors, pace_s: float) -> float:
+    """The law hop by hop along the twin's ways, with half of the feeder's interval before."""
+    k = np.array([processors[name] for name in ways.names], dtype=np.int64)
+    stations = stations_of(situation_at(ways, rate))
+    return paced_mean_s(stations, k, dict.fromkeys(ways.names, pace_s)) + FEED_S / 2
+
+
+def _predicted(twin: Twin, law: MeasuredLaw, rate: float, processors: Processors, pace_s: float) -> Figures | None:
+    told = twin.predict(rate, processors, _SIMULATED_S, _SEED, pace_s)
     if told.mean_s is None or told.p95_s is None:
         return None
     return Figures(told.mean_s, told.p95_s, law.burst_per_s(rate * _BURST_S, processors))
@@ -107,6 +128,7 @@ class _Trial:
     app: App
     running: Running
     slots: int
+    pace_s: float
 
     @property
     def most(self) -> dict[str, int]:

@@ -5,8 +5,8 @@ A batch takes all rows that are queued when it starts. With n rows on k tasks it
     b(n) = o + c k + n/(k mu)          times noise of mean 1
 
 Its rows are readable downstream ``commit_s`` before its end. The next batch starts at once if rows are queued, or,
-with a pace T, at the next multiple of T (at once if the batch took longer than that). A batch that is due waits for
-all that is published at the same moment.
+with a pace T, T after the start of the one before (at once if that took longer), as on Spark. A batch that is due waits
+for all that is published at the same moment.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _commit(net: Net, server: int, now: float) -> None:
     _log(net, server, now)
     slot["phase"] = IDLE
     if slot["waiting"] and slot["open"]:
-        plan_batch(net, server, slot["started"], now)
+        plan_batch(net, server, now)
     else:
         schedule(net.agenda, server, math.inf)
 

@@ -31,7 +31,7 @@ def refresh(net: Net, index: int, now: float) -> None:
     if net.nodes[index]["discipline"] == BATCHED:
         slot = net.slots[net.nodes[index]["first"]]
         if slot["open"] and slot["phase"] == IDLE and slot["waiting"]:
-            plan_batch(net, net.nodes[index]["first"], now, now)
+            plan_batch(net, net.nodes[index]["first"], now)
         return
     for server in range(net.slots.size - 1, 0, -1):
         slot = net.slots[server]

@@ -150,21 +150,18 @@ def enqueue(net: Net, queue: int, row: int, now: float) -> None:
         return
     append(net, queue, row, now)
     if net.nodes[slot["node"]]["discipline"] == BATCHED and slot["phase"] == IDLE and slot["open"]:
-        plan_batch(net, queue, now, now)
+        plan_batch(net, queue, now)
 
 
 @inlined
-def plan_batch(net: Net, server: int, since: float, now: float) -> None:
-    """The next batch starts now, or, on a pace, at its first beat after ``since`` if that is still to come.
+def plan_batch(net: Net, server: int, now: float) -> None:
+    """The next batch starts now, or, on a pace, that long after the start of the last one.
 
     It is an event of its own even if it is due now: rows published together go into it together.
     """
     slot = net.slots[server]
-    pace = net.nodes[slot["node"]]["pace_s"]
-    # a beat itself must not count as before it by rounding
-    beat = (math.floor(since / pace + 1e-9) + 1) * pace if pace > 0.0 else now
     slot["phase"] = DUE
-    schedule(net.agenda, server, max(beat, now))
+    schedule(net.agenda, server, max(slot["started"] + net.nodes[slot["node"]]["pace_s"], now))
 
 
 @inlined

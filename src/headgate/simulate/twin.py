@@ -36,10 +36,13 @@ class Twin:
     feed_s: float
     noise: Mapping[str, Distribution] = field(default_factory=dict)
 
-    def predict(self, rate_per_s: float, processors: Mapping[str, int], seconds: float, seed: int) -> SimulationResult:
-        """What ``processors`` give at a steady rate."""
+    def predict(
+        self, rate_per_s: float, processors: Mapping[str, int], seconds: float, seed: int, pace_s: float = 0.0
+    ) -> SimulationResult:
+        """What ``processors`` give at a steady rate, each operator starting a batch at most every ``pace_s``."""
         allocation = {**processors, **dict.fromkeys(self.feeds, 1)}
-        behaviour = Behaviour(pace_s=dict.fromkeys(self.feeds, self.feed_s), batch_noise_of=self.noise)
+        paces = {**dict.fromkeys(processors, pace_s), **dict.fromkeys(self.feeds, self.feed_s)}
+        behaviour = Behaviour(pace_s=paces, batch_noise_of=self.noise)
         return simulate(self.ways, rate_per_s, allocation, seconds, seed, mode="declared", behaviour=behaviour)
 
 

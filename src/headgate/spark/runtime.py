@@ -146,6 +146,12 @@ class Running:
             operators[name] = replace(plan.of(name), processors=k, shares=())
         self._plan.write(replace(plan, version=plan.version + 1, operators=operators))
 
+    def set_pace(self, pace_s: float) -> None:
+        """Let every operator start a batch at most so often; 0 is back to back."""
+        plan = self.plan()
+        operators = {name: replace(operator, pace_s=pace_s) for name, operator in plan.operators.items()}
+        self._plan.write(replace(plan, version=plan.version + 1, operators=operators))
+
     def place(self, hosts: Mapping[str, tuple[str, ...]]) -> None:
         """Say on which hosts the tasks of each operator should run; Spark chooses for those that are not named."""
         for name, one in self._prepared.items():
