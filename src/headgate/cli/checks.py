@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 import headgate
+from headgate.config.machine import usable_cores
 from headgate.errors import HeadgateError
 from headgate.spark.daemons import free_port
 from headgate.spark.java import find_java
@@ -125,7 +125,7 @@ def _free_bytes() -> int | None:
 
 
 def cores() -> Finding:
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    count = usable_cores()
     if count >= 2:
         return Finding("cores", "ok", str(count))
     return Finding("cores", "warning", str(count), "batches take turns on one core: expect latencies of many seconds")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ from rich.table import Table
 
 from headgate.cli.out import console, print_json, write_page
 from headgate.config.capacity_file import read_capacity
+from headgate.config.machine import usable_cores
 from headgate.config.trace_file import Trace, read_trace
 from headgate.errors import BadInput
 from headgate.report.figures import seconds
@@ -67,7 +67,7 @@ def replay(
     points = DEFAULT_POINTS if capacity is None else read_capacity(capacity)
     said = DEFAULT_SAID if capacity is None else f"capacity of {capacity}: {len(points)} measured sizes"
     read = _read(traces, column)
-    workers = cores if cores is not None else _all_cores()
+    workers = cores if cores is not None else usable_cores()
     if workers < 1:
         raise BadInput(f"cores is {workers}: give at least 1")
     loads = [(name, trace.values) for name, trace in read.items()]
@@ -190,11 +190,6 @@ def _sizes(text: str) -> tuple[int, ...]:
     if not 1 <= min(sizes) <= max(sizes) <= 128:
         raise BadInput(f"training sizes {text!r}: give 1 to 128 machines each")
     return sizes
-
-
-def _all_cores() -> int:
-    # those this process may use, where the system can say; a container's share is not the machine's
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
