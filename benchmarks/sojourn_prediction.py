@@ -23,16 +23,20 @@ from headgate.running.fidelity import measure_fidelity
 from headgate.spark.session import spark_session
 
 WAITS_MS = {"parse": 6.0, "enrich": 12.0, "store": 3.0}
-RATE_PER_S = 130.0
+RATE_PER_S, SHARES = 240.0, (0.15, 0.3, 0.5, 0.75, 1.0)
+PACE_S = 0.0
+"""Back to back: three queries leave two cores some time."""
 SETTINGS = 10
 
 
 def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 30.0
-    app = replace(chain.APP, build=partial(chain.build, waits_ms=WAITS_MS), calm_per_s=RATE_PER_S / 2)
+    app = replace(chain.APP, build=partial(chain.build, waits_ms=WAITS_MS), calm_per_s=RATE_PER_S / 3)
     spark = spark_session("local[16]", {"spark.driver.memory": "1g"})
     with tempfile.TemporaryDirectory() as folder:
-        found = measure_fidelity(app, spark, Path(folder) / "chain", RATE_PER_S, SETTINGS, seconds, print)
+        found = measure_fidelity(
+            app, spark, Path(folder) / "chain", RATE_PER_S, SETTINGS, seconds, print, pace_s=PACE_S, shares=SHARES
+        )
     spark.stop()
     show(found, console())
 

@@ -11,7 +11,7 @@ def found(app: str) -> Fidelity:
     topology = Topology("t", (Operator("work", 10.0, batch=BatchCosts(0.1, 0.01)),), (Edge("source", "work"),))
     law = MeasuredLaw(topology, {"work": 1.0}, {"work": 0.01}, {"work": 0.9})
     settings = tuple(
-        Compared({"work": k}, Figures(1.1 / k, 2 / k, 10.0 * k), 1.2 / k, Figures(1.0 / k, 1.9 / k, 11.0 * k))
+        Compared(100.0, {"work": k}, Figures(1.1 / k, 2 / k, 10.0 * k), 1.2 / k, Figures(1.0 / k, 1.9 / k, 11.0 * k))
         for k in (1, 2, 4)
     )
     return Fidelity(app, 100.0, law, settings)

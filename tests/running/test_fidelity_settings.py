@@ -6,7 +6,9 @@ from headgate.running.fidelity_settings import Compared, Figures, allocations, m
 
 
 def compared(predicted_s: float, measured_s: float) -> Compared:
-    return Compared({"a": 1}, Figures(predicted_s, predicted_s, 1.0), predicted_s, Figures(measured_s, measured_s, 1.0))
+    return Compared(
+        10.0, {"a": 1}, Figures(predicted_s, predicted_s, 1.0), predicted_s, Figures(measured_s, measured_s, 1.0)
+    )
 
 
 def test_every_allocation_keeps_up_and_fits() -> None:

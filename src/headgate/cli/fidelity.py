@@ -123,6 +123,7 @@ def _table(found: Fidelity) -> Table:
         table.add_column(heading, justify="right")
     for one in found.settings:
         table.add_row(
+            f"{one.rate_per_s:,.0f}",
             "/".join(str(one.processors[name]) for name in names),
             seconds(one.predicted.mean_s),
             seconds(one.law_mean_s),

@@ -66,17 +66,31 @@ def _tick(x: Axis, y: Axis, value: float) -> str:
 
 
 def _dot(x: Axis, y: Axis, one: Compared, colour: str, app: str) -> str:
-    told = f"{app} {_processors(one)}: predicted {one.predicted.mean_s:.2f} s, measured {one.measured.mean_s:.2f} s"
+    told = (
+        f"{app} at {one.rate_per_s:,.0f} rows/s with {_processors(one)}: predicted {one.predicted.mean_s:.2f} s, "
+        f"measured {one.measured.mean_s:.2f} s"
+    )
     at = f'cx="{x.at(one.predicted.mean_s):.1f}" cy="{y.at(one.measured.mean_s):.1f}"'
     return f'<circle {at} r="5" style="fill:{colour}"><title>{escape(told)}</title></circle>'
 
 
 def _section(one: Fidelity) -> str:
     right, pairs = pairs_in_order(one.settings, lambda s: s.predicted.mean_s)
-    heads = ("processors", "predicted", "law alone", "measured", "error", "p95", "measured", "burst", "measured")
+    heads = (
+        "rows/s",
+        "processors",
+        "predicted",
+        "law alone",
+        "measured",
+        "error",
+        "p95",
+        "measured",
+        "burst",
+        "measured",
+    )
     rows = "".join(_row(setting) for setting in one.settings)
     return (
-        f"<h2>{escape(one.app)} at {one.rate_per_s:,.0f} rows/s, a batch at most every {one.pace_s:.2f} s</h2>"
+        f"<h2>{escape(one.app)} at up to {one.rate_per_s:,.0f} rows/s, a batch at most every {one.pace_s:.2f} s</h2>"
         f"<p>median error of the mean {median_error(one.settings):.1%}; {right} of {pairs} pairs in the right order; "
         f"operators {escape(', '.join(one.law.topology.names))}</p>"
         f'<div class="wide"><table><thead><tr>{"".join(f"<th>{h}</th>" for h in heads)}</tr></thead>'
@@ -86,6 +100,7 @@ def _section(one: Fidelity) -> str:
 
 def _row(s: Compared) -> str:
     cells = (
+        f"{s.rate_per_s:,.0f}",
         _processors(s),
         f"{s.predicted.mean_s:.2f} s",
         f"{s.law_mean_s:.2f} s",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -68,8 +68,9 @@ def measure_fidelity(
     say: Say = lambda _: None,
     fuse: bool = True,
     pace_s: float | None = None,
+    shares: tuple[float, ...] = (1.0,),
 ) -> Fidelity:
-    """Compare ``count`` allocations, each run for ``seconds``, at ``rate_per_s`` rows of every source.
+    """Compare ``count`` settings, each run for ``seconds``: allocations, at ``shares`` of ``rate_per_s`` a source.
 
     Unless ``pace_s`` says otherwise batches start so seldom that the cores of this machine have time for them: back to
     back, several queries on few cores slow each other down, which no law of single operators knows.
@@ -83,28 +84,26 @@ def measure_fidelity(
         trial = _Trial(app, running, spark.sparkContext.defaultParallelism, pace)
         warm_up(app, running)
         rate, law = trial.learn(rate_per_s, say)
-        chosen = _chosen(trial, law, rate, count)
-        say(f"{len(chosen)} allocations at {rate:,.0f} rows/s, {seconds:g} s each")
+        chosen = _chosen(trial, law, [share * rate for share in shares], count)
+        say(f"{len(chosen)} settings at up to {rate:,.0f} rows/s, {seconds:g} s each")
         settings = []
-        for processors, predicted, law_mean_s in chosen:
-            measured = trial.measure(rate, processors, seconds)
-            settings.append(Compared(processors, predicted, law_mean_s, measured))
-            say(f"{_told(processors)}: predicted {predicted.mean_s:.2f} s, measured {measured.mean_s:.2f} s")
+        for setting in chosen:
+            settings.append(replace(setting, measured=trial.measure(setting.rate_per_s, setting.processors, seconds)))
+            say(_line(settings[-1]))
     return Fidelity(app.name, rate, law, tuple(settings), pace)
 
 
-def _chosen(trial: _Trial, law: MeasuredLaw, rate: float, count: int) -> list[tuple[Processors, Figures, float]]:
+def _chosen(trial: _Trial, law: MeasuredLaw, rates: list[float], count: int) -> list[Compared]:
     """Some that lie apart by the law alone are played out; of those, the ones that lie apart by the twin."""
-    found = allocations(law.busy(rate), trial.most, trial.slots)
+    found = [(rate, k) for rate in rates for k in allocations(law.busy(rate), trial.most, trial.slots)]
     if not found:
-        raise BadInput(f"{rate:,.0f} rows/s is more than {trial.slots} slots carry: give a lower --rate")
+        raise BadInput(f"{min(rates):,.0f} rows/s is more than {trial.slots} slots carry: give a lower --rate")
     ways = twin_of(law.topology, law.visited).ways
-    alone = [_law_mean_s(ways, rate, processors, trial.pace_s) for processors in found]
-    some = spread_out(alone, _PLAYED)
+    alone = [_law_mean_s(ways, rate, processors, trial.pace_s) for rate, processors in found]
     twin = twin_of(law.topology, law.visited, law.noise_scv, FEED_S)
-    told = [(found[i], _predicted(twin, law, rate, found[i], trial.pace_s), alone[i]) for i in some]
-    known = [(processors, figures, law_s) for processors, figures, law_s in told if figures is not None]
-    return [known[i] for i in spread_out([figures.mean_s for _, figures, _ in known], count)]
+    told = [(*found[i], _predicted(twin, law, *found[i], trial.pace_s), alone[i]) for i in spread_out(alone, _PLAYED)]
+    known = [Compared(rate, k, figures, law_s) for rate, k, figures, law_s in told if figures is not None]
+    return [known[i] for i in spread_out([one.predicted.mean_s for one in known], count)]
 
 
 def _law_mean_s(ways: Topology, rate: float, processors: Processors, pace_s: float) -> float:
@@ -208,6 +207,11 @@ class _Trial:
 
 def _total(processors: Mapping[str, int]) -> int:
     return sum(processors.values())
+
+
+def _line(one: Compared) -> str:
+    at = f"{one.rate_per_s:,.0f} rows/s, {_told(one.processors)}"
+    return f"{at}: predicted {one.predicted.mean_s:.2f} s, measured {one.measured.mean_s:.2f} s"
 
 
 def _told(processors: Mapping[str, int]) -> str:

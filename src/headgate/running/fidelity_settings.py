@@ -28,12 +28,13 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One allocation: what the twin said, what the law alone said of the mean, and what was measured."""
+    """One setting: what the twin said, what the law alone said of the mean, and what was measured, once it was."""
 
+    rate_per_s: float
     processors: Processors
     predicted: Figures
     law_mean_s: float
-    measured: Figures
+    measured: Figures = Figures(math.nan, math.nan, math.nan)
 
     @property
     def error(self) -> float:
