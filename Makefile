@@ -14,6 +14,7 @@ demo: setup
 	@$(RUN)/headgate demo
 
 test: setup lint
+	@bash scripts/browser.sh
 	@$(RUN)/pytest -q -n 2 --dist loadfile --cov --cov-report=term
 
 lint: setup
