@@ -57,7 +57,8 @@ def _keys() -> Iterator[Callable[[float], str]]:
     try:
         yield _pressed
     finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        # at once: draining would wait for a terminal that nobody reads any more
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
 
 
 def _none_pressed(wait_s: float) -> str:
