@@ -3,7 +3,7 @@ SHELL := /bin/bash
 VENV := .venv
 RUN := $(VENV)/bin
 
-.PHONY: setup demo test lint bench bench-spark lock clean
+.PHONY: setup demo test coverage lint bench bench-spark lock clean
 
 setup: $(VENV)/.ready
 
@@ -15,6 +15,10 @@ demo: setup
 
 test: setup lint
 	@bash scripts/browser.sh
+	@$(RUN)/pytest -q -n 2 --dist loadfile
+
+# The same with what is covered; measuring that takes some minutes more.
+coverage: setup
 	@$(RUN)/pytest -q -n 2 --dist loadfile --cov --cov-report=term
 
 lint: setup
