@@ -83,6 +83,17 @@ def test_top_in_a_terminal_goes_on_until_q_or_ctrl_c(folder: Path, key: bytes, c
     assert (b"\x1b[32m" in shown) is colours
 
 
+def test_top_ends_when_its_terminal_is_gone(folder: Path) -> None:
+    ours, theirs = pty.openpty()
+    command = [str(Path(sys.executable).parent / "headgate"), "top", str(folder)]
+    environment = {**os.environ, "TERM": "xterm"}
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    _until(ours, b"leaves")
+    os.close(ours)
+    process.wait(timeout=120)
+
+
 def _own() -> None:
     """The terminal of this process, so that Ctrl-C typed there reaches it."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -23,6 +23,7 @@ from headgate.spark.run_record import read_record
 from headgate.spark.runs import find_run
 
 _EVERY_S = 1.0
+_LEAVE = "q"
 
 
 def top(
@@ -42,7 +43,7 @@ def _watch(folder: Path, out: Console) -> None:
     with _keys() as pressed, Live(console=out, screen=True, auto_refresh=False) as live:
         while True:
             live.update(top_frame(read_record(folder, LATEST_BYTES), time.time(), out), refresh=True)
-            if pressed(_EVERY_S) == "q":
+            if pressed(_EVERY_S) == _LEAVE:
                 return
 
 
@@ -68,4 +69,5 @@ def _none_pressed(wait_s: float) -> str:
 
 def _pressed(wait_s: float) -> str:
     ready, _, _ = select.select([sys.stdin], [], [], wait_s)
-    return sys.stdin.read(1) if ready else ""
+    # a terminal that is gone is ready at once for ever, and has nothing to say
+    return (sys.stdin.read(1) or _LEAVE) if ready else ""
