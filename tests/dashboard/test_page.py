@@ -20,6 +20,7 @@ pytestmark = [
     pytest.mark.slow,
 ]
 TICKS = 300
+expect.set_options(timeout=30_000)  # browsers come back after seconds, and machines are busy
 DESKTOP = (1440, 1000)
 PHONE = (390, 844)
 INK_SHARE = """(id) => {
