@@ -8,7 +8,7 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
-from headgate.dashboard.news import News
+from headgate.dashboard.news import REFETCH, News
 from headgate.dashboard.record import Document, Record
 
 _LOOK_EVERY_S = 0.25
@@ -33,10 +33,13 @@ class Watching:
 
     async def _watch(self) -> None:
         while self._parent is None or os.getppid() == self._parent:
-            more = False
+            more, knew_all = False, self.record.caught_up
             # a file that cannot be read now may be at the next look
             with suppress(OSError):
                 more = self.record.look()
+            if self.record.caught_up and not knew_all:
+                # who asked while the past was still being read has only part of it
+                self.news.publish(REFETCH, "{}")
             await asyncio.sleep(0 if more else _LOOK_EVERY_S)
         self.on_end()
 

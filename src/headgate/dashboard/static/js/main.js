@@ -17,6 +17,7 @@ const RANGES = { "5 min": 300, "15 min": 900, "1 h": 3600, "6 h": 21_600, "24 h"
 const POINTS = 600;
 const SLOWEST_MS = 30_000;
 const MOST_LAYERS_BESIDE = 5;
+const AGAIN_MS = 2000;
 
 let run = { decisions: [], fleet: [], slot_seconds: 0 };
 let connected = false;
@@ -82,6 +83,7 @@ const refetch = async () => {
   } catch {
     connected = false;
     showState(run, connected);
+    setTimeout(refetch, AGAIN_MS); // a server that is just coming back may turn one question away
   }
 };
 
