@@ -1,6 +1,12 @@
 from __future__ import annotations
 
+from io import StringIO
+
+from rich.console import Console
+
+from headgate.cli.fidelity import show
 from headgate.domain import BatchCosts, Edge, Operator, Topology
+from headgate.report.fidelity_cells import HEADINGS, cells
 from headgate.report.fidelity_page import fidelity_page
 from headgate.running.fidelity import Fidelity
 from headgate.running.fidelity_settings import Compared, Figures
@@ -23,6 +29,16 @@ def test_every_setting_is_a_dot_and_a_line_of_a_table() -> None:
     assert page.count("<tr><td>") == 6
     assert "&lt;second&gt;" in page
     assert "median error of the mean 10.0%; 3 of 3 pairs in the right order" in page
+
+
+def test_every_cell_stands_under_a_heading_of_its_own_in_the_terminal_too() -> None:
+    one = found("first").settings[0]
+    assert len(cells(one)) == len(HEADINGS)
+    told = StringIO()
+    show(found("first"), Console(file=told, width=160))
+    lines = [line.split() for line in told.getvalue().splitlines()]
+    at = next(i for i, words in enumerate(lines) if words[:2] == ["rows/s", "processors"])
+    assert [words[:2] for words in lines[at + 1 : at + 4]] == [["100", "1"], ["100", "2"], ["100", "4"]]
 
 
 def test_the_page_asks_nobody_for_anything() -> None:

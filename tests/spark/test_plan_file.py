@@ -50,3 +50,11 @@ def test_a_plan_that_vanishes_leaves_the_last_one_in_force(tmp_path: Path) -> No
     assert file.read().version == 1
     (tmp_path / "plan.json").unlink()
     assert file.read().of("count").processors == 3
+
+
+def test_a_change_leaves_the_others_as_they_were_and_is_a_version_of_its_own(tmp_path: Path) -> None:
+    file = PlanFile(tmp_path / "plan.json")
+    file.add({"a": 2, "b": 3})
+    file.change({"b": OperatorPlan(5, 0.5)})
+    file.add({"b": 9, "c": 1})
+    assert file.read() == Plan(3, {"a": OperatorPlan(2), "b": OperatorPlan(5, 0.5), "c": OperatorPlan(1)})

@@ -15,6 +15,7 @@ from headgate.cli.out import console, place_for, print_json, write_page
 from headgate.cli.wanted import the_app, the_length_s
 from headgate.config.goal_text import duration_s
 from headgate.errors import BadInput
+from headgate.report.fidelity_cells import HEADINGS, cells
 from headgate.report.figures import rate, seconds
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def show(found: Fidelity, out: Console) -> None:
     """The law of each operator, then every setting."""
     from headgate.running.fidelity_settings import median_error, pairs_in_order
 
+    out.print(f"  processors of {', '.join(found.law.topology.names)}")
     for o in found.law.topology.operators:
         if o.batch is not None:
             law = f"{o.batch.overhead_s:.3f} s + {o.batch.per_task_s:.3f} s k + n/(k {o.service_per_s:,.0f}/s)"
@@ -108,30 +110,8 @@ def show(found: Fidelity, out: Console) -> None:
 
 def _table(found: Fidelity) -> Table:
     table = Table(box=None, pad_edge=False)
-    names = found.law.topology.names
-    for heading in (
-        "/".join(names),
-        "predicted",
-        "law alone",
-        "measured",
-        "error",
-        "p95",
-        "measured",
-        "burst",
-        "measured",
-    ):
+    for heading in HEADINGS:
         table.add_column(heading, justify="right")
     for one in found.settings:
-        table.add_row(
-            f"{one.rate_per_s:,.0f}",
-            "/".join(str(one.processors[name]) for name in names),
-            seconds(one.predicted.mean_s),
-            seconds(one.law_mean_s),
-            seconds(one.measured.mean_s),
-            f"{one.error:+.1%}",
-            seconds(one.predicted.p95_s),
-            seconds(one.measured.p95_s),
-            rate(one.predicted.rate_per_s),
-            rate(one.measured.rate_per_s),
-        )
+        table.add_row(*cells(one))
     return table

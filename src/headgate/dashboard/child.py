@@ -18,6 +18,7 @@ class Dashboard:
     """Use it in a ``with`` block: ``url`` answers from then on, and the process ends with the block or its parent."""
 
     def __init__(self, folder: Path, port: int = 0) -> None:
+        # SIM115 asks for a with block, but what the process says is read after this call, and closed by `_close`
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115
         arguments = [str(folder), f"--port={port}", "--with-parent"]
         self._process = subprocess.Popen(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from headgate.report.fidelity_cells import HEADINGS, cells
 from headgate.report.page import page
 from headgate.report.svg import Axis
 from headgate.running.fidelity import Fidelity
@@ -76,42 +77,18 @@ def _dot(x: Axis, y: Axis, one: Compared, colour: str, app: str) -> str:
 
 def _section(one: Fidelity) -> str:
     right, pairs = pairs_in_order(one.settings, lambda s: s.predicted.mean_s)
-    heads = (
-        "rows/s",
-        "processors",
-        "predicted",
-        "law alone",
-        "measured",
-        "error",
-        "p95",
-        "measured",
-        "burst",
-        "measured",
-    )
     rows = "".join(_row(setting) for setting in one.settings)
     return (
         f"<h2>{escape(one.app)} at up to {one.rate_per_s:,.0f} rows/s, a batch at most every {one.pace_s:.2f} s</h2>"
         f"<p>median error of the mean {median_error(one.settings):.1%}; {right} of {pairs} pairs in the right order; "
         f"operators {escape(', '.join(one.law.topology.names))}</p>"
-        f'<div class="wide"><table><thead><tr>{"".join(f"<th>{h}</th>" for h in heads)}</tr></thead>'
+        f'<div class="wide"><table><thead><tr>{"".join(f"<th>{h}</th>" for h in HEADINGS)}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
     )
 
 
-def _row(s: Compared) -> str:
-    cells = (
-        f"{s.rate_per_s:,.0f}",
-        _processors(s),
-        f"{s.predicted.mean_s:.2f} s",
-        f"{s.law_mean_s:.2f} s",
-        f"{s.measured.mean_s:.2f} s",
-        f"{s.error:+.1%}",
-        f"{s.predicted.p95_s:.2f} s",
-        f"{s.measured.p95_s:.2f} s",
-        f"{s.predicted.rate_per_s:,.0f}/s",
-        f"{s.measured.rate_per_s:,.0f}/s",
-    )
-    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+def _row(one: Compared) -> str:
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells(one))}</tr>"
 
 
 def _processors(one: Compared) -> str:

@@ -105,7 +105,7 @@ class Controller:
         plan = self._plan.read()
         operators = {n.name: _planned(plan.of(n.name), n.name, decision) for n in self.graph.nodes}
         if operators != dict(plan.operators):
-            self._plan.write(replace(plan, version=plan.version + 1, operators=operators))
+            self._plan.change(operators)
 
     def _log(self, seen: Observation, decision: Decision) -> None:
         if decision.moves:

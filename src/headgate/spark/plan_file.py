@@ -92,3 +92,13 @@ class PlanFile:
 
     def write(self, plan: Plan) -> None:
         write_whole(self._path, plan.to_json())
+
+    def change(self, operators: Mapping[str, OperatorPlan]) -> None:
+        """The next version of the plan, with these operators as they say and all others as they were."""
+        plan = self.read()
+        self.write(Plan(plan.version + 1, {**plan.operators, **operators}))
+
+    def add(self, processors: Mapping[str, int]) -> None:
+        """Operators that are not planned yet start with so many; a resumed one goes on as it was."""
+        known = self.read().operators
+        self.change({name: OperatorPlan(k) for name, k in processors.items() if name not in known})

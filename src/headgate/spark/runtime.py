@@ -32,7 +32,7 @@ from headgate.spark.layout import Layout
 from headgate.spark.node_loads import NodeLog
 from headgate.spark.offsets import committed, last_batch, last_committed
 from headgate.spark.pipeline import Pipeline
-from headgate.spark.plan_file import OperatorPlan, Plan, PlanFile
+from headgate.spark.plan_file import Plan, PlanFile
 from headgate.spark.planned_stream import forget
 from headgate.spark.progress import ProgressLog, Watched
 from headgate.spark.queries import Prepared, prepare, start_query
@@ -72,7 +72,7 @@ def start(
         for one in prepared:
             check_checkpoint(one, layout)
         write_whole(layout.description, graph.to_json())
-        _first_plan(layout, graph, processors or {})
+        PlanFile(layout.plan).add({node.name: (processors or {}).get(node.name, 1) for node in graph.nodes})
         return Running(pipeline, spark, layout, graph, prepared, lock)
     except OSError as problem:
         lock.close()
@@ -140,17 +140,13 @@ class Running:
     def set_processors(self, processors: Mapping[str, int]) -> None:
         """Move k by hand; it is in force at the next batch."""
         plan = self.plan()
-        operators = dict(plan.operators)
         for name, k in processors.items():
             check_processors(self.graph, name, k)
-            operators[name] = replace(plan.of(name), processors=k, shares=())
-        self._plan.write(replace(plan, version=plan.version + 1, operators=operators))
+        self._plan.change({name: replace(plan.of(name), processors=k, shares=()) for name, k in processors.items()})
 
     def set_pace(self, pace_s: float) -> None:
         """Let every operator start a batch at most so often; 0 is back to back."""
-        plan = self.plan()
-        operators = {name: replace(operator, pace_s=pace_s) for name, operator in plan.operators.items()}
-        self._plan.write(replace(plan, version=plan.version + 1, operators=operators))
+        self._plan.change({name: replace(one, pace_s=pace_s) for name, one in self.plan().operators.items()})
 
     def place(self, hosts: Mapping[str, tuple[str, ...]]) -> None:
         """Say on which hosts the tasks of each operator should run; Spark chooses for those that are not named."""
@@ -304,12 +300,3 @@ def _starts(query: StreamingQuery) -> bool:
 
 def _idle(checkpoint: Path) -> bool:
     return last_committed(checkpoint) == last_batch(checkpoint)
-
-
-def _first_plan(layout: Layout, graph: RunningGraph, processors: Mapping[str, int]) -> None:
-    file = PlanFile(layout.plan)
-    plan = file.read()
-    operators = {
-        node.name: plan.operators.get(node.name, OperatorPlan(processors.get(node.name, 1))) for node in graph.nodes
-    }
-    file.write(replace(plan, version=plan.version + 1, operators=operators))
