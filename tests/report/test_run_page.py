@@ -11,7 +11,7 @@ import pytest
 from tests.report.recorded import BEGAN_S, write_run
 
 from headgate.report.run_page import run_page
-from headgate.report.topology_picture import boxes_of
+from headgate.report.topology_picture import topology_picture
 from headgate.spark.run_record import read_record
 
 
@@ -83,9 +83,14 @@ def test_what_an_earlier_run_left_in_the_folder_is_not_told(folder: Path) -> Non
     assert record.ticks == record.decisions == ()
 
 
-def test_a_loop_is_drawn_with_every_operator_once() -> None:
+def test_a_loop_is_drawn_with_every_operator_once_and_its_way_back_apart() -> None:
     def node(name: str, reads: list[str], writes: list[str]) -> dict[str, object]:
-        return {"name": name, "reads": reads, "writes": writes, "stateful": False, "terminal": name == "b"}
+        return {"name": name, "reads": reads, "writes": writes, "stateful": False}
 
-    pipeline = {"name": "l", "sources": ["s"], "nodes": [node("a", ["s", "back"], ["x"]), node("b", ["x"], ["back"])]}
-    assert [box.name for box in boxes_of(pipeline)] == ["source:s", "a", "b", "sink:out"]
+    nodes = [node("a", ["s", "again"], ["x"]), node("b", ["x"], ["again", "out"])]
+    pipeline = {"name": "l", "sources": ["s"], "kept": ["out"], "nodes": nodes}
+    for width in (920, 380):
+        picture = topology_picture(pipeline, {"a": "k = 1"}, width)
+        ElementTree.fromstring(picture)
+        assert re.findall(r'class="(?:name|small)"[^>]*>([^<]+)', picture) == ["a", "k = 1", "b", "s", "out"]
+        assert picture.count('class="stream back"') == 1

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from headgate.dashboard.description import Description, description_in
-from headgate.dashboard.drawing import drawing_of
 from headgate.dashboard.history import History, number
+from headgate.drawing.description import Description, description_in
+from headgate.drawing.layers import drawing_of
 from headgate.spark.batch_log import Tail
 from headgate.spark.layout import Layout
 
@@ -29,7 +30,7 @@ class Record:
     def __init__(self, folder: Path) -> None:
         layout = Layout(folder)
         self.description: Description = description_in(layout)
-        self.drawing = drawing_of(self.description)
+        self.drawing = asdict(drawing_of(self.description))
         self.history = History(node.name for node in self.description.nodes)
         self.tick: Document | None = None
         self.slot_seconds = 0.0

@@ -20,7 +20,7 @@ svg text.goal-text { fill: var(--warm); font-size: 11px; paint-order: stroke; st
 .stack { fill-opacity: .82; stroke: var(--paper); stroke-width: .8; }
 .f-executors { stroke: var(--s0); } .f-nodes { stroke: var(--s2); stroke-dasharray: 5 3; }
 .stream { fill: none; stroke: var(--soft); stroke-width: 1.5; } .end { fill: var(--soft); }
-.box { fill: var(--card); stroke-width: 1.8; } svg text.name { font-weight: 600; }
+.back { stroke-dasharray: 5 4; } .box { fill: var(--card); stroke-width: 1.8; } svg text.name { font-weight: 600; }
 .key.load { background: var(--load); } .key.band { background: var(--own); opacity: .4; }
 .key.guess { background: none; border: 1.5px dashed var(--own); } .key.thin { background: var(--soft); }
 .key.late { background: var(--bad); border-radius: 5px; }

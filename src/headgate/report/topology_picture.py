@@ -2,102 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
+from headgate.drawing.description import described
+from headgate.drawing.layers import Drawing, LedArrow, Place, PlacedBox, drawing_of
 from headgate.report.svg import Frame
 from headgate.spark.run_record import Line
 
 _WIDE, _HIGH = 150, 58
-_ROW, _GAP = 84, 56
+_ROW, _LAYER_DOWN = 84, 86
+_AROUND = 28
+"""Between the boxes of neighbouring layers."""
+_BELOW = 14
+"""Room that an arrow back needs beside all boxes."""
 _NARROW = 600
 """Below this width the pipeline runs downwards."""
+_COLOURS = 8
 
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    """Something rows pass: ``layer`` counts from the source, ``colour`` is that of its operator."""
-
-    name: str
-    kind: str
-    layer: int
-    reads: tuple[str, ...]
-    colour: int = 0
+Point = tuple[float, float]
 
 
 def topology_picture(pipeline: Line, told: Mapping[str, str], width: int) -> str:
     """``told`` is the line below each operator's name."""
-    boxes = boxes_of(pipeline)
-    down = width < _NARROW
-    layers = [[box for box in boxes if box.layer == layer] for layer in range(1 + max(box.layer for box in boxes))]
-    centres, height = _down(layers, width) if down else _across(layers, width)
-    arrows = [_arrow(centres[r], centres[box.name], down) for box in boxes for r in box.reads if r in centres]
-    drawn = [_drawn(box, told.get(box.name, ""), *centres[box.name], width, len(layers), down) for box in boxes]
-    return Frame(width, height).picture([*arrows, *drawn], f"The pipeline {pipeline['name']}")
+    drawing = drawing_of(described(pipeline))
+    sheet = _sheet(drawing, width)
+    place = {box.id: box.place for box in drawing.boxes}
+    arrows = [_arrow(arrow, place[arrow.origin], place[arrow.target], sheet) for arrow in drawing.arrows]
+    operators = [box for box in drawing.boxes if box.kind == "operator"]
+    boxes = [_operator(box, told.get(box.name, ""), n % _COLOURS, sheet) for n, box in enumerate(operators)]
+    ends = [_end(box, sheet) for box in drawing.boxes if box.kind != "operator"]
+    return Frame(width, sheet.height).picture([*arrows, *boxes, *ends], f"The pipeline {pipeline['name']}")
 
 
-def boxes_of(pipeline: Line) -> list[Box]:
-    """Sources first, then operators in the layer after the last they read from; a loop counts where it begins."""
-    writer = {stream: node["name"] for node in pipeline["nodes"] for stream in node["writes"]}
-    outside = {*pipeline["sources"], *(node["source"] for node in pipeline["nodes"] if node.get("source"))}
-    reads = {
-        n["name"]: [f"source:{s}" if s in outside else writer.get(s, "") for s in _read(n)] for n in pipeline["nodes"]
-    }
-    layer = _layers(reads)
-    found = [Box(f"source:{name}", "source", 0, ()) for name in sorted(outside)]
-    for place, node in enumerate(pipeline["nodes"]):
-        name = node["name"]
-        kind = "stateful" if node["stateful"] else "stateless"
-        found.append(Box(name, kind, layer[name], tuple(reads[name]), place % 8))
-    last = 1 + max(layer.values(), default=0)
-    ends = tuple(node["name"] for node in pipeline["nodes"] if node["terminal"])
-    return [*found, Box("sink:out", "sink", last, ends)]
+@dataclass(frozen=True, slots=True)
+class _Sheet:
+    """Turns places on the drawing's grid into pixels, from left to right or, where it is narrow, downwards."""
+
+    width: int
+    height: int
+    along: float
+    across: float
+    down: bool
+
+    def at(self, place: Place) -> Point:
+        along, across = self.along * (place.layer + 0.5), self.across * (place.lane + 0.5)
+        return (across, along) if self.down else (along, across)
+
+    @property
+    def wide(self) -> float:
+        """Of a box."""
+        return min(_WIDE, (self.across - _BELOW) if self.down else self.along - _AROUND)
 
 
-def _read(node: Line) -> list[str]:
-    return [*node["reads"], *([node["source"]] if node.get("source") else [])]
+def _sheet(drawing: Drawing, width: int) -> _Sheet:
+    places = [*(box.place for box in drawing.boxes), *(bend for arrow in drawing.arrows for bend in arrow.bends)]
+    lanes = 1 + max((place.lane for place in places), default=0.0)
+    beside = _BELOW if any(arrow.back for arrow in drawing.arrows) else 0
+    if width < _NARROW:
+        return _Sheet(width, _LAYER_DOWN * drawing.layers, _LAYER_DOWN, (width - beside) / lanes, down=True)
+    return _Sheet(width, round(_ROW * lanes) + beside, width / drawing.layers, _ROW, down=False)
 
 
-def _layers(reads: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    layer = dict.fromkeys(reads, 1)
-    for _ in reads:
-        for name, origins in reads.items():
-            layer[name] = min(1 + max((layer.get(o, 0) for o in origins), default=0), len(reads))
-    return layer
+def _end(box: PlacedBox, sheet: _Sheet) -> str:
+    x, y = sheet.at(box.place)
+    beside = 20 if sheet.down and box.kind == "sink" else -12
+    return f'<circle class="end" cx="{x:.1f}" cy="{y:.1f}" r="5"/>' + _text(x, y + beside, box.name, "small")
 
 
-Centres = dict[str, tuple[float, float]]
-
-
-def _across(layers: Sequence[Sequence[Box]], width: int) -> tuple[Centres, int]:
-    height = _ROW * max(len(layer) for layer in layers) + 8
-    step = width / len(layers)
-    return {
-        box.name: (step * (column + 0.5), height * (row + 0.5) / len(layer))
-        for column, layer in enumerate(layers)
-        for row, box in enumerate(layer)
-    }, height
-
-
-def _down(layers: Sequence[Sequence[Box]], width: int) -> tuple[Centres, int]:
-    step = _HIGH + _GAP / 2
-    return {
-        box.name: (width * (place + 0.5) / len(layer), step * (row + 0.5))
-        for row, layer in enumerate(layers)
-        for place, box in enumerate(layer)
-    }, round(step * len(layers))
-
-
-def _drawn(box: Box, told: str, x: float, y: float, width: int, layers: int, down: bool) -> str:
-    if box.kind in ("source", "sink"):
-        name = "out" if box.kind == "sink" else box.name.partition(":")[2]
-        return f'<circle class="end" cx="{x:.1f}" cy="{y:.1f}" r="5"/>' + _text(x, y - 12, name, "small")
-    wide = min(_WIDE, width if down else width / layers - 28)
+def _operator(box: PlacedBox, told: str, colour: int, sheet: _Sheet) -> str:
+    x, y = sheet.at(box.place)
+    wide = sheet.wide
     names = box.name.replace("+", " + ")
+    kind = "stateful" if box.stateful else "stateless"
     shape = (
-        f'<rect class="box b{box.colour}" x="{x - wide / 2:.1f}" y="{y - _HIGH / 2:.1f}" width="{wide:.1f}" '
-        f'height="{_HIGH}" rx="8"><title>{escape(names)}: {box.kind}</title></rect>'
+        f'<rect class="box b{colour}" x="{x - wide / 2:.1f}" y="{y - _HIGH / 2:.1f}" width="{wide:.1f}" '
+        f'height="{_HIGH}" rx="8"><title>{escape(names)}: {kind}</title></rect>'
     )
     squeezed = f' textLength="{wide - 16:.0f}" lengthAdjust="spacingAndGlyphs"' if len(names) * 7.4 > wide - 12 else ""
     return shape + _text(x, y - 4, names, "name", squeezed) + _text(x, y + 14, told, "small")
@@ -107,12 +89,29 @@ def _text(x: float, y: float, text: str, style: str, more: str = "") -> str:
     return f'<text class="{style}" x="{x:.1f}" y="{y:.1f}" text-anchor="middle"{more}>{escape(text)}</text>'
 
 
-def _arrow(start: tuple[float, float], end: tuple[float, float], down: bool) -> str:
+def _arrow(arrow: LedArrow, origin: Place, target: Place, sheet: _Sheet) -> str:
     """From the middle of one to that of the other; boxes are drawn over both ends."""
+    points = [sheet.at(place) for place in (origin, *arrow.bends, target)]
+    onward = f"M{_told(points[0])}" + "".join(_curve(*two, sheet) for two in pairwise(points))
+    way = _way_back(points[0], points[-1], sheet) if arrow.back else onward
+    style = "stream back" if arrow.back else "stream"
+    return f'<path class="{style}" d="{way}"><title>{escape(arrow.stream)}</title></path>'
+
+
+def _curve(start: Point, end: Point, sheet: _Sheet) -> str:
     (x1, y1), (x2, y2) = start, end
-    middle = (
-        f"{x1:.1f} {(y1 + y2) / 2:.1f} {x2:.1f} {(y1 + y2) / 2:.1f}"
-        if down
-        else (f"{(x1 + x2) / 2:.1f} {y1:.1f} {(x1 + x2) / 2:.1f} {y2:.1f}")
-    )
-    return f'<path class="stream" d="M{x1:.1f} {y1:.1f}C{middle} {x2:.1f} {y2:.1f}"/>'
+    x, y = (x1 + x2) / 2, (y1 + y2) / 2
+    handles = ((x1, y), (x2, y)) if sheet.down else ((x, y1), (x, y2))
+    return "C" + " ".join(map(_told, (*handles, end)))
+
+
+def _way_back(start: Point, end: Point, sheet: _Sheet) -> str:
+    """Beside all else, along the lower rim or the right one; its ends lie apart, as it may lead to where it began."""
+    (x1, y1), (x2, y2) = start, end
+    if sheet.down:
+        return f"M{_told((x1, y1 + _HIGH / 4))}H{sheet.width - 3}V{y2 - _HIGH / 4:.1f}H{x2:.1f}"
+    return f"M{_told((x1 + sheet.wide / 4, y1))}V{sheet.height - 3}H{x2 - sheet.wide / 4:.1f}V{y2:.1f}"
+
+
+def _told(point: Point) -> str:
+    return f"{point[0]:.1f} {point[1]:.1f}"

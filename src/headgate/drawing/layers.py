@@ -8,11 +8,11 @@ across); the page turns them into pixels, from left to right or, on a phone, fro
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 
-from headgate.dashboard.description import Description
-from headgate.dashboard.flow import Arrow, Box, flow_of
+from headgate.drawing.description import Description
+from headgate.drawing.flow import Arrow, Box, flow_of
 
 _SWEEPS = 12
 _BEND_WIDTH = 0.3
@@ -20,7 +20,43 @@ _BEND_WIDTH = 0.3
 Links = dict[str, list[str]]
 
 
-def drawing_of(pipeline: Description) -> dict[str, object]:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """On the grid."""
+
+    layer: int
+    lane: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedBox(Box):
+    """A box and where its middle lies."""
+
+    layer: int
+    lane: float
+
+    @property
+    def place(self) -> Place:
+        return Place(self.layer, self.lane)
+
+
+@dataclass(frozen=True, slots=True)
+class LedArrow(Arrow):
+    """An arrow and what it passes on its way; one that goes back passes nothing."""
+
+    bends: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A pipeline laid out."""
+
+    layers: int
+    boxes: tuple[PlacedBox, ...]
+    arrows: tuple[LedArrow, ...]
+
+
+def drawing_of(pipeline: Description) -> Drawing:
     """Boxes with their places, arrows with their bends."""
     boxes, arrows = flow_of(pipeline)
     layer = layers(boxes, arrows)
@@ -28,11 +64,11 @@ def drawing_of(pipeline: Description) -> dict[str, object]:
     rows, before, after = _chained(boxes, layer, bends)
     _reorder(rows, before, after)
     lane = _lanes(rows, before, after, {bend for passed in bends.values() for _, bend in passed})
-    return {
-        "layers": len(rows),
-        "boxes": [asdict(box) | {"layer": layer[box.id], "lane": lane[box.id]} for box in boxes],
-        "arrows": [asdict(arrow) | {"bends": _places(bends.get(arrow, []), lane)} for arrow in arrows],
-    }
+    return Drawing(
+        len(rows),
+        tuple(PlacedBox(layer=layer[box.id], lane=lane[box.id], **asdict(box)) for box in boxes),
+        tuple(LedArrow(bends=_places(bends.get(arrow, []), lane), **asdict(arrow)) for arrow in arrows),
+    )
 
 
 def layers(boxes: tuple[Box, ...], arrows: tuple[Arrow, ...]) -> dict[str, int]:
@@ -128,5 +164,5 @@ def _mean(values: list[float] | list[int], otherwise: float) -> float:
     return sum(values) / len(values) if values else otherwise
 
 
-def _places(bends: list[tuple[int, str]], lane: dict[str, float]) -> list[dict[str, float]]:
-    return [{"layer": at, "lane": lane[bend]} for at, bend in bends]
+def _places(bends: list[tuple[int, str]], lane: dict[str, float]) -> tuple[Place, ...]:
+    return tuple(Place(at, lane[bend]) for at, bend in bends)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from headgate.errors import BadInput
 from headgate.spark.files import read_if_there
@@ -39,13 +41,13 @@ def description_in(layout: Layout) -> Description:
             f"no pipeline in {layout.folder}: name the folder of a run, as `headgate run --folder FOLDER` makes it"
         )
     try:
-        return _described(text)
+        return described(json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise BadInput(f"{layout.description} describes no pipeline ({problem!r}): start the run anew") from problem
 
 
-def _described(text: str) -> Description:
-    read = json.loads(text)
+def described(read: Mapping[str, Any]) -> Description:
+    """From what ``pipeline.json`` holds."""
     nodes = tuple(
         Node(
             str(entry["name"]),

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
 from itertools import combinations, product
-from typing import Any
 
-from headgate.dashboard.description import Description, Node
-from headgate.dashboard.drawing import drawing_of
-from headgate.dashboard.flow import flow_of
+from headgate.drawing.description import Description, Node
+from headgate.drawing.flow import flow_of
+from headgate.drawing.layers import Drawing, LedArrow, PlacedBox, drawing_of
 
 
 def described(*nodes: Node, sources: tuple[str, ...] = ("in",), kept: tuple[str, ...] = ("out",)) -> Description:
@@ -28,35 +27,31 @@ SKIP = described(
 )
 
 
-def boxes(drawing: dict[str, object]) -> dict[str, dict[str, Any]]:
-    found = drawing["boxes"]
-    assert isinstance(found, list)
-    return {box["id"]: box for box in found}
+def boxes(drawing: Drawing) -> dict[str, PlacedBox]:
+    return {box.id: box for box in drawing.boxes}
 
 
-def arrows(drawing: dict[str, object]) -> dict[tuple[str, str], dict[str, Any]]:
-    found = drawing["arrows"]
-    assert isinstance(found, list)
-    return {(arrow["origin"], arrow["target"]): arrow for arrow in found}
+def arrows(drawing: Drawing) -> dict[tuple[str, str], LedArrow]:
+    return {(arrow.origin, arrow.target): arrow for arrow in drawing.arrows}
 
 
 def test_a_chain_is_a_straight_line_along_the_flow() -> None:
     placed = boxes(drawing_of(CHAIN))
-    assert [placed[name]["layer"] for name in ("source:in", "a", "b", "sink:out")] == [0, 1, 2, 3]
-    assert {box["lane"] for box in placed.values()} == {0.0}
-    assert placed["b"]["stateful"]
+    assert [placed[name].layer for name in ("source:in", "a", "b", "sink:out")] == [0, 1, 2, 3]
+    assert {box.lane for box in placed.values()} == {0.0}
+    assert placed["b"].stateful
 
 
 def test_branches_lie_side_by_side_and_their_join_between_them() -> None:
     placed = boxes(drawing_of(SPLIT))
-    assert placed["l"]["layer"] == placed["r"]["layer"] == 2
-    assert abs(placed["l"]["lane"] - placed["r"]["lane"]) == 1
-    middle = (placed["l"]["lane"] + placed["r"]["lane"]) / 2
-    assert placed["join"]["lane"] == placed["split"]["lane"] == middle
+    assert placed["l"].layer == placed["r"].layer == 2
+    assert abs(placed["l"].lane - placed["r"].lane) == 1
+    middle = (placed["l"].lane + placed["r"].lane) / 2
+    assert placed["join"].lane == placed["split"].lane == middle
 
 
 def test_only_the_arrow_that_closes_a_loop_goes_back() -> None:
-    back = {pair for pair, arrow in arrows(drawing_of(LOOP)).items() if arrow["back"]}
+    back = {pair for pair, arrow in arrows(drawing_of(LOOP)).items() if arrow.back}
     assert back == {("judge", "try")}
 
 
@@ -65,22 +60,22 @@ def test_every_other_arrow_leads_to_a_later_layer() -> None:
         drawing = drawing_of(pipeline)
         placed = boxes(drawing)
         for (origin, target), arrow in arrows(drawing).items():
-            assert arrow["back"] or placed[target]["layer"] > placed[origin]["layer"]
+            assert arrow.back or placed[target].layer > placed[origin].layer
 
 
 def test_no_two_boxes_overlap_and_long_arrows_pass_beside_boxes() -> None:
     for pipeline in (CHAIN, SPLIT, LOOP, SKIP, wide(30)):
         drawing = drawing_of(pipeline)
-        bends = [bend for arrow in arrows(drawing).values() for bend in arrow["bends"]]
+        bends = [bend for arrow in arrows(drawing).values() for bend in arrow.bends]
         for one, other in combinations(boxes(drawing).values(), 2):
-            assert one["layer"] != other["layer"] or abs(one["lane"] - other["lane"]) >= 0.99
+            assert one.layer != other.layer or abs(one.lane - other.lane) >= 0.99
         for box, bend in product(boxes(drawing).values(), bends):
-            assert box["layer"] != bend["layer"] or abs(box["lane"] - bend["lane"]) >= 0.64
+            assert box.layer != bend.layer or abs(box.lane - bend.lane) >= 0.64
 
 
 def test_a_long_arrow_bends_once_in_each_layer_it_passes() -> None:
-    bends = arrows(drawing_of(SKIP))["first", "last"]["bends"]
-    assert [bend["layer"] for bend in bends] == [2, 3]
+    bends = arrows(drawing_of(SKIP))["first", "last"].bends
+    assert [bend.layer for bend in bends] == [2, 3]
 
 
 def test_a_source_that_spark_reads_is_drawn_too() -> None:
@@ -96,7 +91,7 @@ def test_a_stream_that_is_both_kept_and_read_has_two_arrows() -> None:
 def test_a_thousand_operators_in_a_row_are_laid_out() -> None:
     names = [f"s{n}" for n in range(1001)]
     nodes = [Node(f"o{n}", (names[n],), (names[n + 1],)) for n in range(1000)]
-    assert drawing_of(described(*nodes, sources=("s0",), kept=("s1000",)))["layers"] == 1002
+    assert drawing_of(described(*nodes, sources=("s0",), kept=("s1000",))).layers == 1002
 
 
 def wide(branches: int) -> Description:

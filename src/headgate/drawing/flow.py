@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headgate.dashboard.description import Description
+from headgate.drawing.description import Description
 
 
 @dataclass(frozen=True, slots=True)
