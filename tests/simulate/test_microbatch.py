@@ -64,6 +64,20 @@ def test_no_beat_of_a_pace_is_left_out_or_doubled(pace: float) -> None:
     assert len(seen.of("a").batches) == 999
 
 
+def test_operators_on_one_pace_fall_into_step_again_after_slow_batches() -> None:
+    """The second starts when the first has published: its rows wait for nothing, but where batches vary."""
+    costs = BatchCosts(overhead_s=0.2, per_task_s=0.0)
+    chain = Topology(
+        "chain",
+        (Operator("a", 1e4, batch=costs), Operator("b", 1e4, batch=costs)),
+        (Edge("source", "a"), Edge("a", "b")),
+    )
+    behaviour = Behaviour(pace_s={"a": 1.0, "b": 1.0}, batch_noise_of={"a": gamma(0.5), "b": gamma(0.5)})
+    result = simulate(chain, 100.0, {"a": 1, "b": 1}, 2_000, seed=1, mode="declared", behaviour=behaviour)
+    waiting_s = result.operators["b"].mean_s - 0.21
+    assert waiting_s < 0.02
+
+
 def test_more_tasks_than_the_best_number_make_every_row_slower() -> None:
     means = [simulate(one(), 800.0, {"a": k}, 1_000, 1, mode="micro-batch").mean_s for k in (2, 5, 16)]
     assert None not in means

@@ -36,11 +36,12 @@ _LOOK_S = 12.0
 _LOGGED_S = 1.0
 _SETTLE_SHARE = 0.3
 _BURST_S = 3.0
-_BUSY = 2.5
-"""Unless a rate is given: so many processors of the busiest operator would be at work."""
+_BUSY = 0.8
+"""Unless a rate is given: so much of one processor of the busiest operator. From one processor to two and four the
+time of a batch changes most; from there on its tasks cost what they gain."""
 _MOST_OF_CALM = 3.0
-_CORE_S_A_QUERY = 0.3
-"""A batch takes some 0.1 s of processor time whatever is in it, its tasks some more; this leaves half of it free."""
+_CORE_S_A_QUERY = 1.0
+"""A batch takes some 0.1 s of processor time whatever is in it, its tasks 0.03 s each: most of the cores stays free."""
 _SIMULATED_S, _SEED = 2000.0, 1
 _PLAYED = 24
 

@@ -117,6 +117,8 @@ SLOT = np.dtype(
         ("size", _I),
         ("work", _F),
         ("ends", _F),
+        # when it began, or was due if it began late for want of rows: a pace counts from here
+        ("paced_from", _F),
     ],
     align=True,
 )

@@ -155,13 +155,13 @@ def enqueue(net: Net, queue: int, row: int, now: float) -> None:
 
 @inlined
 def plan_batch(net: Net, server: int, now: float) -> None:
-    """The next batch starts now, or, on a pace, that long after the start of the last one.
+    """The next batch starts now, or, on a pace, when it is due.
 
     It is an event of its own even if it is due now: rows published together go into it together.
     """
     slot = net.slots[server]
     slot["phase"] = DUE
-    schedule(net.agenda, server, max(slot["started"] + net.nodes[slot["node"]]["pace_s"], now))
+    schedule(net.agenda, server, max(slot["paced_from"] + net.nodes[slot["node"]]["pace_s"], now))
 
 
 @inlined

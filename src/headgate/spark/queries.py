@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from headgate.errors import BadInput, HeadgateError
 from headgate.spark.batch_writer import BatchWriter
 from headgate.spark.edges.backlog import Backlog
+from headgate.spark.edges.pace import Pace
 from headgate.spark.edges.planner import EdgePlanner
 from headgate.spark.fusion import Group
 from headgate.spark.group_loads import GroupLoads
@@ -114,7 +115,8 @@ def _stream(
     wiring: Wiring, group: Group, schemas: Mapping[str, StructType]
 ) -> tuple[DataFrame, tuple[EdgePlanner, ...]]:
     first = group.first
-    read = [[_read(wiring, name, group, schemas[name]) for name in union] for union in first.reads]
+    pace = Pace()
+    read = [[_read(wiring, name, group, schemas[name], pace) for name in union] for union in first.reads]
     unions = [reduce(DataFrame.unionByName, (stream for _, stream in union)) for union in read]
     given = unions if first.source is None else [wiring.spark]
     stream = _built(first.name, lambda: first.function(*given))
@@ -147,7 +149,7 @@ def _first_line(problem: Exception) -> str:
     return next((line.strip() for line in str(problem).splitlines() if line.strip()), "no reason given")[:300]
 
 
-def _read(wiring: Wiring, name: str, group: Group, schema: StructType) -> tuple[EdgePlanner, DataFrame]:
+def _read(wiring: Wiring, name: str, group: Group, schema: StructType, pace: Pace) -> tuple[EdgePlanner, DataFrame]:
     layout = wiring.layout
     planner = EdgePlanner(
         name=f"{group.name}:{name}:{uuid.uuid4().hex}",
@@ -157,6 +159,7 @@ def _read(wiring: Wiring, name: str, group: Group, schema: StructType) -> tuple[
         hold=layout.hold,
         wait_s=_WAIT_S if len(group.first.inputs) == 1 else _WAIT_OF_MANY_S,
         ahead=_ahead(wiring, group),
+        pace=pace,
     )
     return planner, read_by(wiring.spark, planner).schema(schema).load()
 

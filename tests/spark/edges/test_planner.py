@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from headgate.spark.edges.births import Births
 from headgate.spark.edges.folder import FolderEdge
 from headgate.spark.edges.manifest import DataFile
+from headgate.spark.edges.pace import Pace
 from headgate.spark.edges.planner import EdgePlanner
 from headgate.spark.plan_file import OperatorPlan, Plan, PlanFile
 
@@ -74,6 +76,30 @@ def test_no_batch_starts_before_the_pace_is_due(bench: Bench) -> None:
     assert bench.latest(1) == 1
     bench.plan.write(Plan(2, {"op": OperatorPlan(pace_s=0.0)}))
     assert bench.latest(1) == 2
+
+
+def test_a_batch_that_was_late_lets_the_next_ones_be_earlier(bench: Bench) -> None:
+    bench.plan.write(Plan(1, {"op": OperatorPlan(pace_s=30.0)}))
+    bench.publish(5)
+    assert bench.latest() == 1, "the first is later than any pace"
+    for batch in (1, 2, 3):
+        bench.publish(5)
+        assert bench.latest(batch) == batch + 1
+    bench.publish(5)
+    assert bench.latest(4) == 4, "but no more than three"
+
+
+def test_a_batch_of_an_operator_that_reads_two_edges_takes_what_both_have(tmp_path: Path) -> None:
+    pace = Pace()
+    benches = [Bench(tmp_path / name) for name in ("left", "right")]
+    for bench, name in zip(benches, ("left", "right"), strict=True):
+        bench.planner = replace(bench.planner, name=name, pace=pace)
+        bench.plan.write(Plan(1, {"op": OperatorPlan(pace_s=1e6)}))
+        bench.publish(5)
+    for batch, told in enumerate(((1, 1), (2, 2), (3, 3), (4, 4), (4, 4))):
+        assert tuple(bench.latest(batch) for bench in benches) == told, "both count for the pace as one batch"
+        for bench in benches:
+            bench.publish(5)
 
 
 def test_manifests_without_rows_start_no_batch_and_go_with_the_next_rows(bench: Bench) -> None:

@@ -17,6 +17,7 @@ from typing import ClassVar
 
 from headgate.spark.edges.backlog import Backlog
 from headgate.spark.edges.folder import FolderEdge
+from headgate.spark.edges.pace import Pace
 from headgate.spark.edges.pieces import group_rows, piece_of
 from headgate.spark.edges.shares import cut
 from headgate.spark.plan_file import OperatorPlan, PlanFile
@@ -42,11 +43,12 @@ class EdgePlanner:
     hold: Path
     wait_s: float
     ahead: tuple[Backlog, ...] = ()
+    pace: Pace = field(default_factory=Pace)
+    """Of its operator."""
     processors: int = 0
     """The k that the last batch was cut for."""
     task_rows: tuple[int, ...] = ()
     """And the rows of each of its tasks."""
-    _admitted_s: float = field(default=0.0)
     _looked: int = 0
 
     class Java:
@@ -59,12 +61,13 @@ class EdgePlanner:
         if not start:
             return self._offset(0)
         first = _next(start)
+        self.pace.ask(self.name)
         until = time.monotonic() + self.wait_s
         while True:
             wanted = self.plan.read().of(self.operator)
-            due = time.monotonic() >= self._admitted_s + wanted.pace_s
+            due = self.pace.is_due(wanted.pace_s)
             if due and self._worth_a_batch(first) and not self.hold.exists() and self._followed(wanted):
-                self._admitted_s = time.monotonic()
+                self.pace.begin(wanted.pace_s)
                 return self._offset(self._admit(first, wanted))
             if time.monotonic() >= until:
                 return start
