@@ -29,7 +29,6 @@ from headgate.spark.failures import OperatorFailed
 from headgate.spark.layout import Layout
 from headgate.spark.pipeline import Pipeline
 from headgate.spark.runtime import start
-from headgate.spark.session import spark_session
 from headgate.spark.supervisor import Supervisor
 from headgate.spark.waiting import wait_until
 
@@ -106,13 +105,6 @@ def test_a_driver_that_ends_leaves_no_stack_trace(survived: dict[str, Any]) -> N
     starts = [text for text in survived["restarts"] if "connect" in text]
     found = [word for word in ("Traceback", "StackOverflow", "\tat org.apache") if word in survived["stderr"]]
     assert not found or starts, survived["stderr"]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = spark_session("local[4]", {"spark.driver.memory": "1g"})
-    yield session
-    session.stop()
 
 
 def grows(path: Path) -> bool:

@@ -6,22 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.spark.controller import Control, Controller
 from headgate.spark.pipeline import Pipeline
 from headgate.spark.runtime import start
-from headgate.spark.session import spark_session
 
 PATIENCE_S = 120.0
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = spark_session("local[4]", {"spark.driver.memory": "1g"})
-    yield session
-    session.stop()
 
 
 def one_is_slow(rows: DataFrame) -> DataFrame:

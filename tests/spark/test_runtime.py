@@ -1,6 +1,6 @@
 """One pipeline with every kind of operator, its k moved all the time; each test is one claim about that run.
 
-Then what a running pipeline refuses, how it fails, and how it goes on.
+Then what it refuses when it is to go on from where it stood.
 """
 
 from __future__ import annotations
@@ -20,14 +20,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from tests.spark.small_pipelines import refused, same, simple
 
 from headgate.errors import BadInput
-from headgate.spark.failures import OperatorFailed
-from headgate.spark.kept import read_stream
 from headgate.spark.layout import Layout
 from headgate.spark.pipeline import Pipeline, Step, Stream
 from headgate.spark.runtime import Running, start
-from headgate.spark.session import spark_session
 from headgate.spark.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -103,33 +101,6 @@ def rows(first: int, number: int) -> pa.Table:
     ids = range(first, first + number)
     at = pa.array([(START_S + i) * 1_000_000 for i in ids], pa.int64()).cast(pa.timestamp("us", "UTC"))
     return pa.table({"id": pa.array(ids, pa.int64()), "key": pa.array([i % KEYS for i in ids], pa.int64()), "at": at})
-
-
-def numbers(number: int, first: int = 0) -> pa.Table:
-    return pa.table({"id": pa.array(range(first, first + number), pa.int64())})
-
-
-def simple(
-    function: Callable[[DataFrame], DataFrame], name: str = "simple", schema: str = "id long", **options: Any
-) -> Pipeline:
-    pipeline = Pipeline(name)
-    pipeline.sink("out", pipeline.operator("work", function, pipeline.source("lines", schema), **options))
-    return pipeline
-
-
-def same(frame: DataFrame) -> DataFrame:
-    return frame
-
-
-def ids_of(frame: DataFrame) -> list[int]:
-    return sorted(int(row["id"]) for row in frame.collect())
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = spark_session("local[4]", {"spark.driver.memory": "1g"})
-    yield session
-    session.stop()
 
 
 @dataclass(slots=True)
@@ -245,13 +216,6 @@ def copy(story: Story, tmp_path: Path) -> Path:
     return tmp_path / "copy"
 
 
-def refused(spark: SparkSession, pipeline: Pipeline, folder: Path, **options: Any) -> str:
-    with pytest.raises(BadInput) as problem:
-        start(pipeline, spark, folder, **options)
-    assert "\n" not in str(problem.value)
-    return str(problem.value)
-
-
 def test_the_folder_of_another_pipeline_is_refused(spark: SparkSession, copy: Path) -> None:
     assert "belongs to pipeline 'every_kind', not 'simple'" in refused(spark, simple(same), copy)
 
@@ -300,117 +264,3 @@ def test_more_processors_than_key_groups_or_none_at_all_are_refused(spark: Spark
     assert told == "processors of 'joined' is 4: give at least 1 and at most its 3 key groups"
     assert refused(spark, build(), tmp_path, processors={"both": 0}).startswith("processors of 'both' is 0")
     assert refused(spark, build(), tmp_path, processors={"nope": 1}).startswith("processors for 'nope'")
-
-
-def test_code_that_cannot_be_built_is_told_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
-    told = refused(spark, simple(lambda frame: frame.select("nope")), tmp_path / "a")
-    assert told.startswith("operator 'work' cannot be built: AnalysisException: [UNRESOLVED_COLUMN")
-    undeclared = simple(lambda frame: frame.groupBy("id").count())
-    assert refused(spark, undeclared, tmp_path / "b").startswith("operator 'work' does not start: [STREAMING_OUTPUT")
-
-
-def test_a_poison_row_stops_its_operator_and_mended_code_goes_on_with_that_very_batch_also_where_the_folder_was_moved(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    class Poison(Exception):
-        pass
-
-    def check(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            if 13 in batch.column(0).to_pylist():
-                raise Poison("row 13\nof this batch")
-            yield batch
-
-    folder = tmp_path / "run[1]{a} b"
-    with start(simple(lambda frame: frame.mapInArrow(check, "id long")), spark, folder) as running:
-        feed = running.feed("lines")
-        feed.append(numbers(10))
-        running.drain()
-        feed.append(numbers(10, 10))
-        feed.append(numbers(10, 20))
-        with pytest.raises(OperatorFailed) as failed:
-            running.drain()
-    assert str(failed.value).startswith("operator 'work' failed at batch 1: Poison: row 13; nothing is lost: mend")
-    assert sum("batch 1 failed (Poison: row 13), tried again" in text for text in running.restarts) == 2
-    assert ids_of(read_stream(spark, folder, "work")) == list(range(10))
-    moved = folder.rename(tmp_path / "moved")
-    with start(simple(same), spark, moved) as running:
-        running.feed("lines").append(numbers(10, 30))
-        running.drain()
-        assert ids_of(running.read("work")) == list(range(40))
-    homes = {path.name for path in (moved / "edges" / "work" / "data").iterdir()}
-    assert len(homes) == len(Layout(moved).edge("work").numbers()), "what failed is removed"
-
-
-def test_a_stream_of_sparks_own_is_read_once_across_a_stop(spark: SparkSession, tmp_path: Path) -> None:
-    def pipeline() -> Pipeline:
-        made = Pipeline("ticks")
-        ticks = made.source(
-            "ticks", stream=lambda s: s.readStream.format("rate-micro-batch").option("rowsPerBatch", 50).load()
-        )
-        made.sink("out", made.operator("keep", lambda frame: frame.selectExpr("value AS id"), ticks))
-        return made
-
-    def found() -> list[int]:
-        return ids_of(read_stream(spark, tmp_path, "keep"))
-
-    def reaches(rows: int) -> bool:
-        return wait_until(lambda: len(found()) >= rows, 120.0, 0.2)
-
-    with start(pipeline(), spark, tmp_path):
-        assert reaches(100)
-    first = len(found())
-    with start(pipeline(), spark, tmp_path):
-        assert reaches(first + 100)
-    assert found() == list(range(len(found())))
-
-
-def test_batches_without_rows_leave_nothing_on_the_disk(spark: SparkSession, tmp_path: Path) -> None:
-    pipeline = Pipeline("sieve")
-    lines = pipeline.source("lines", "id long")
-    none = pipeline.operator("none", lambda frame: frame.where("id < 0"), lines)
-    pipeline.sink("none", none)
-    split = pipeline.splitter(
-        "split", lambda frame: frame.where("id < 0").withColumn("output", F.lit("a")), lines, outputs=["a", "b"]
-    )
-    pipeline.sink("a", split["a"])
-    pipeline.sink("b", split["b"])
-    with start(pipeline, spark, tmp_path) as running:
-        feed = running.feed("lines")
-        for at in range(3):
-            feed.append(numbers(5, at))
-            running.drain()
-        assert [list((tmp_path / "edges" / s / "data").iterdir()) for s in running.graph.kept] == [[], [], []]
-        assert running.read("split.a").count() == 0
-
-
-def test_rows_for_an_output_that_nobody_named_stop_the_operator(spark: SparkSession, tmp_path: Path) -> None:
-    pipeline = Pipeline("lost")
-    split = pipeline.splitter(
-        "split", lambda f: f.withColumn("output", F.lit("c")), pipeline.source("lines", "id long"), outputs=["a"]
-    )
-    pipeline.sink("a", split["a"])
-    with start(pipeline, spark, tmp_path) as running:
-        running.feed("lines").append(numbers(5))
-        with pytest.raises(OperatorFailed, match="operator 'split' sent rows to 'c': it names a"):
-            running.drain()
-
-
-def test_a_loop_brings_every_row_round_as_often_as_it_asks(spark: SparkSession, tmp_path: Path) -> None:
-    pipeline = Pipeline("rounds")
-    lines, back = pipeline.source("lines", "id long, left long"), pipeline.loop("back", "id long, left long")
-
-    def step(frame: DataFrame) -> DataFrame:
-        less = frame.withColumn("left", F.col("left") - 1)
-        return less.withColumn("output", F.when(F.col("left") > 0, "again").otherwise("done"))
-
-    turn = pipeline.splitter("turn", step, lines | back, outputs=["again", "done"])
-    pipeline.close(back, turn["again"])
-    pipeline.sink("done", turn["done"])
-    with start(pipeline, spark, tmp_path) as running:
-        ids = pa.array(range(30), pa.int64())
-        running.feed("lines").append(
-            pa.table({"id": ids, "left": pa.array([i % 4 + 1 for i in range(30)], pa.int64())})
-        )
-        running.drain()
-        assert ids_of(running.read("turn.done")) == list(range(30))
