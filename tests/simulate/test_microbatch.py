@@ -72,7 +72,7 @@ def test_operators_on_one_pace_fall_into_step_again_after_slow_batches() -> None
         (Operator("a", 1e4, batch=costs), Operator("b", 1e4, batch=costs)),
         (Edge("source", "a"), Edge("a", "b")),
     )
-    behaviour = Behaviour(pace_s={"a": 1.0, "b": 1.0}, batch_noise_of={"a": gamma(0.5), "b": gamma(0.5)})
+    behaviour = Behaviour(pace_s={"a": 1.0, "b": 1.0}, batch_noise_of={"a": gamma(0.2), "b": gamma(0.2)})
     result = simulate(chain, 100.0, {"a": 1, "b": 1}, 2_000, seed=1, mode="declared", behaviour=behaviour)
     waiting_s = result.operators["b"].mean_s - 0.21
     assert waiting_s < 0.02

@@ -103,7 +103,7 @@ def show(found: Fidelity, out: Console) -> None:
     out.print(_table(found))
     right, pairs = pairs_in_order(found.settings, lambda one: one.predicted.mean_s)
     out.print(
-        f"[bold]{found.app}[/] at {rate(found.rate_per_s)}, a batch at most every {seconds(found.pace_s)}: median "
+        f"[bold]{found.app}[/] at {rate(found.rate_per_s)}, a batch every {seconds(found.pace_s)} where rows come in: median "
         f"error of the mean {median_error(found.settings):.1%}, {right} of {pairs} pairs in the right order"
     )
 

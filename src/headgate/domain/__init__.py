@@ -7,21 +7,9 @@ from headgate.domain.goal import Goal, Limits
 from headgate.domain.observation import Batch, NodeObservation, Observation, OperatorObservation, Sojourn
 from headgate.domain.profile import ProfilePoint, TaskProfile
 from headgate.domain.situation import Situation
-from headgate.domain.topology import (
-    PACES_LATE,
-    SINK,
-    SOURCE,
-    BatchCosts,
-    Edge,
-    Graph,
-    Operator,
-    Topology,
-    is_sink,
-    is_source,
-)
+from headgate.domain.topology import SINK, SOURCE, BatchCosts, Edge, Graph, Operator, Topology, is_sink, is_source
 
 __all__ = [
-    "PACES_LATE",
     "SINK",
     "SOURCE",
     "Batch",

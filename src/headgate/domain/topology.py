@@ -51,11 +51,6 @@ def require_number(value: float, what: str, *, least: float = 0.0, above: bool =
     raise BadInput(f"{what} is {value:g}: it must be {'above' if above else 'at least'} {least:g}")
 
 
-PACES_LATE = 3.0
-"""How late a batch on a pace may be and still count as on time, so that the next ones come earlier: enough to fall into
-step again after most pauses of a JVM, few enough not to undo the pace."""
-
-
 @dataclass(frozen=True, slots=True)
 class BatchCosts:
     """What a micro-batch costs beside its rows: ``b(n) = overhead + per_task k + n/(k mu)``."""

@@ -73,15 +73,16 @@ def measure_fidelity(
 ) -> Fidelity:
     """Compare ``count`` settings, each run for ``seconds``: allocations, at ``shares`` of ``rate_per_s`` a source.
 
-    Unless ``pace_s`` says otherwise batches start so seldom that the cores of this machine have time for them: back to
-    back, several queries on few cores slow each other down, which no law of single operators knows.
+    Operators where rows come in start a batch every ``pace_s``, the others when there is something to do. Unless told
+    otherwise that is so seldom that the cores of this machine have time for them: back to back, several queries on few
+    cores slow each other down, which no law of single operators knows.
     """
     if app.rows is None:
         raise BadInput(f"application {app.name!r} makes no rows of its own: there is nothing to compare on")
     with app.brought_up() as ready, start(ready.build(), spark, folder, fuse=fuse) as running:
         pace = _CORE_S_A_QUERY * len(running.graph.nodes) / usable_cores() if pace_s is None else pace_s
-        running.set_pace(pace)
-        say(f"a batch at most every {pace:.2f} s")
+        running.set_paces(dict.fromkeys(running.graph.doors, pace))
+        say(f"a batch every {pace:.2f} s where rows come in; the rest follows")
         trial = _Trial(app, running, spark.sparkContext.defaultParallelism, pace)
         warm_up(app, running)
         rate, law = trial.learn(rate_per_s, say)
@@ -100,22 +101,22 @@ def _chosen(trial: _Trial, law: MeasuredLaw, rates: list[float], count: int) -> 
     if not found:
         raise BadInput(f"{min(rates):,.0f} rows/s is more than {trial.slots} slots carry: give a lower --rate")
     ways = twin_of(law.topology, law.visited).ways
-    alone = [_law_mean_s(ways, rate, processors, trial.pace_s) for rate, processors in found]
+    alone = [_law_mean_s(ways, rate, processors, trial.paces) for rate, processors in found]
     twin = twin_of(law.topology, law.visited, law.noise_scv, FEED_S)
-    told = [(*found[i], _predicted(twin, law, *found[i], trial.pace_s), alone[i]) for i in spread_out(alone, _PLAYED)]
+    told = [(*found[i], _predicted(trial, twin, law, *found[i]), alone[i]) for i in spread_out(alone, _PLAYED)]
     known = [Compared(rate, k, figures, law_s) for rate, k, figures, law_s in told if figures is not None]
     return [known[i] for i in spread_out([one.predicted.mean_s for one in known], count)]
 
 
-def _law_mean_s(ways: Topology, rate: float, processors: Processors, pace_s: float) -> float:
+def _law_mean_s(ways: Topology, rate: float, processors: Processors, pace_s: Mapping[str, float]) -> float:
     """The law hop by hop along the twin's ways, with half of the feeder's interval before."""
     k = np.array([processors[name] for name in ways.names], dtype=np.int64)
     stations = stations_of(situation_at(ways, rate))
-    return paced_mean_s(stations, k, dict.fromkeys(ways.names, pace_s)) + FEED_S / 2
+    return paced_mean_s(stations, k, pace_s) + FEED_S / 2
 
 
-def _predicted(twin: Twin, law: MeasuredLaw, rate: float, processors: Processors, pace_s: float) -> Figures | None:
-    told = twin.predict(rate, processors, _SIMULATED_S, _SEED, pace_s)
+def _predicted(trial: _Trial, twin: Twin, law: MeasuredLaw, rate: float, processors: Processors) -> Figures | None:
+    told = twin.predict(rate, processors, _SIMULATED_S, _SEED, trial.paces)
     if told.mean_s is None or told.p95_s is None:
         return None
     return Figures(told.mean_s, told.p95_s, law.burst_per_s(rate * _BURST_S, processors))
@@ -152,8 +153,7 @@ class _Trial:
         return rate, self._law(since, fed)
 
     def measure(self, rate: float, processors: Processors, seconds: float) -> Figures:
-        began_s = time.time()
-        self.feed(rate, processors, seconds)
+        began_s = self.feed(rate, processors, seconds)
         settled_s = began_s + _SETTLE_SHARE * seconds
         records = self._records(settled_s, began_s + seconds)
         last = [r for n in self.running.graph.nodes if n.terminal for r in records[n.name]]
@@ -164,8 +164,15 @@ class _Trial:
         mean_s = sum(age * w for age, w in ages) / weight
         return Figures(mean_s, quantile_s(ages, 0.95) or mean_s, self._burst(rate))
 
-    def feed(self, rate: float, processors: Processors, seconds: float) -> None:
+    @property
+    def paces(self) -> dict[str, float]:
+        return dict.fromkeys(self.running.graph.doors, self.pace_s)
+
+    def feed(self, rate: float, processors: Processors, seconds: float) -> float:
+        """When it began: after a rest, so that all operators where rows come in count their pace from the same row."""
         self.running.set_processors(processors)
+        time.sleep(2 * self.pace_s)
+        began_s = time.time()
         feeds = {name: self.running.feed(name) for name in self.running.graph.sources}
         feeder = Feeder(self.app, feeds, constant(rate), seconds)
         feeder.start()
@@ -175,6 +182,7 @@ class _Trial:
             raise feeder.problem
         self.running.drain()
         time.sleep(_LOGGED_S)
+        return began_s
 
     def _burst(self, rate: float) -> float:
         """Rows of a source a second while the slowest operator works off what was put before it at once."""

@@ -6,15 +6,14 @@ A batch takes all rows that are queued when it starts. With n rows on k tasks it
 
 Its rows are readable downstream ``commit_s`` before its end. The next batch starts at once if rows are queued, or,
 with a pace T, T after the one before began or was due (at once if that is over), as on Spark: one that was late, by up
-to ``PACES_LATE`` T, lets the next ones be earlier. A batch that is due waits for all that is published at the same
-moment.
+to T, lets the next be as much earlier. A batch that is due waits for all that is published at the same moment.
 """
 
 from __future__ import annotations
 
 import math
 
-from headgate.domain import PACES_LATE, BatchCosts
+from headgate.domain import BatchCosts
 from headgate.simulate.agenda import schedule
 from headgate.simulate.compiled import compiled, inlined
 from headgate.simulate.records import COMMITTING, DUE, IDLE, WORKING, Net
@@ -23,7 +22,6 @@ from headgate.simulate.stations import plan_batch, time_of
 
 SPARK_BATCH = BatchCosts(overhead_s=0.137, per_task_s=0.029, commit_s=0.04)
 """Costs of an operator that tells none: fitted on Spark (R^2 0.992); the commit is the one fsync after publishing."""
-
 
 
 @inlined
@@ -53,7 +51,7 @@ def _start(net: Net, server: int, now: float) -> None:
     slot["batch"] = slot["head"]
     slot["waiting"] = 0
     slot["started"] = now
-    slot["paced_from"] = max(slot["paced_from"] + node["pace_s"], now - PACES_LATE * node["pace_s"])
+    slot["paced_from"] = max(slot["paced_from"] + node["pace_s"], now - node["pace_s"])
     slot["ends"] = now + node["overhead_s"] * noise + slot["work"]
     slot["phase"] = WORKING
     schedule(net.agenda, server, max(now, slot["ends"] - node["commit_s"]))

@@ -37,11 +37,16 @@ class Twin:
     noise: Mapping[str, Distribution] = field(default_factory=dict)
 
     def predict(
-        self, rate_per_s: float, processors: Mapping[str, int], seconds: float, seed: int, pace_s: float = 0.0
+        self,
+        rate_per_s: float,
+        processors: Mapping[str, int],
+        seconds: float,
+        seed: int,
+        pace_s: Mapping[str, float] | None = None,
     ) -> SimulationResult:
-        """What ``processors`` give at a steady rate, each operator starting a batch at most every ``pace_s``."""
+        """What ``processors`` give at a steady rate; operators with a pace start a batch at most so often."""
         allocation = {**processors, **dict.fromkeys(self.feeds, 1)}
-        paces = {**dict.fromkeys(processors, pace_s), **dict.fromkeys(self.feeds, self.feed_s)}
+        paces = {**(pace_s or {}), **dict.fromkeys(self.feeds, self.feed_s)}
         behaviour = Behaviour(pace_s=paces, batch_noise_of=self.noise)
         return simulate(self.ways, rate_per_s, allocation, seconds, seed, mode="declared", behaviour=behaviour)
 

@@ -52,6 +52,11 @@ class RunningGraph:
     def readers(self, stream: str) -> tuple[str, ...]:
         return tuple(node.name for node in self.nodes if stream in node.reads)
 
+    @property
+    def doors(self) -> tuple[str, ...]:
+        """The operators where rows come in."""
+        return tuple(node.name for node in self.nodes if node.source or set(node.reads) & set(self.sources))
+
     def to_json(self) -> str:
         nodes = [{slot: getattr(node, slot) for slot in Node.__slots__} for node in self.nodes]
         document = {"name": self.name, "sources": self.sources, "kept": self.kept, "nodes": nodes}

@@ -144,9 +144,10 @@ class Running:
             check_processors(self.graph, name, k)
         self._plan.change({name: replace(plan.of(name), processors=k, shares=()) for name, k in processors.items()})
 
-    def set_pace(self, pace_s: float) -> None:
-        """Let every operator start a batch at most so often; 0 is back to back."""
-        self._plan.change({name: replace(one, pace_s=pace_s) for name, one in self.plan().operators.items()})
+    def set_paces(self, pace_s: Mapping[str, float]) -> None:
+        """Let operators start a batch at most so often; 0 is back to back."""
+        plan = self.plan()
+        self._plan.change({name: replace(plan.of(name), pace_s=pace) for name, pace in pace_s.items()})
 
     def place(self, hosts: Mapping[str, tuple[str, ...]]) -> None:
         """Say on which hosts the tasks of each operator should run; Spark chooses for those that are not named."""

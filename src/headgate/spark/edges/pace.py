@@ -1,8 +1,8 @@
 """When the batches of an operator may start: on the long run no more often than its pace says.
 
-A batch that was late for want of rows, by up to ``PACES_LATE`` paces, lets the next ones be earlier. If each counted
-from the one before, a single slow batch would put an operator out of step with the one it reads from, and every row
-after it would wait for that much longer, for ever.
+A batch that was late for want of rows, by up to a pace, lets the next be as much earlier. If each counted from the one
+before, a single slow batch would put an operator out of step with the one it reads from, and every row after it would
+wait for that much longer, for ever.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
-
-from headgate.domain import PACES_LATE
 
 
 @dataclass(slots=True)
@@ -38,5 +36,5 @@ class Pace:
 
     def begin(self, pace_s: float) -> None:
         if not self._begun:
-            self._counts_from_s = max(self._counts_from_s + pace_s, time.monotonic() - PACES_LATE * pace_s)
+            self._counts_from_s = max(self._counts_from_s + pace_s, time.monotonic() - pace_s)
             self._begun = True
