@@ -30,7 +30,7 @@ def fidelity(
     count: Annotated[int, typer.Option("--settings", min=2, help="Allocations to compare.")] = 6,
     length: Annotated[str, typer.Option("--seconds", metavar="S", help="How long each of them runs.")] = "25",
     pace: Annotated[
-        str | None, typer.Option(metavar="S", help="A batch at most so often; else what leaves the cores half free.")
+        str | None, typer.Option(metavar="S", help="A batch so often where rows come in; else what leaves cores free.")
     ] = None,
     master: Annotated[str, typer.Option(metavar="M", help="Where Spark runs.")] = "local[16]",
     fuse: Annotated[bool, typer.Option(help="Let neighbours share a query where that pays.")] = True,
@@ -103,8 +103,8 @@ def show(found: Fidelity, out: Console) -> None:
     out.print(_table(found))
     right, pairs = pairs_in_order(found.settings, lambda one: one.predicted.mean_s)
     out.print(
-        f"[bold]{found.app}[/] at {rate(found.rate_per_s)}, a batch every {seconds(found.pace_s)} where rows come in: median "
-        f"error of the mean {median_error(found.settings):.1%}, {right} of {pairs} pairs in the right order"
+        f"[bold]{found.app}[/] at {rate(found.rate_per_s)}, a batch every {seconds(found.pace_s)} where rows come in: "
+        f"median error of the mean {median_error(found.settings):.1%}, {right} of {pairs} pairs in the right order"
     )
 
 
