@@ -80,7 +80,8 @@ def _section(one: Fidelity) -> str:
     rows = "".join(_row(setting) for setting in one.settings)
     return (
         f"<h2>{escape(one.app)} at up to {one.rate_per_s:,.0f} rows/s</h2>"
-        f"<p>a batch every {one.pace_s:.2f} s where rows come in; median error of the mean {median_error(one.settings):.1%}; {right} of {pairs} pairs in the right order; "
+        f"<p>a batch every {one.pace_s:.2f} s where rows come in; median error of the mean "
+        f"{median_error(one.settings):.1%}; {right} of {pairs} pairs in the right order; "
         f"operators {escape(', '.join(one.law.topology.names))}</p>"
         f'<div class="wide"><table><thead><tr>{"".join(f"<th>{h}</th>" for h in HEADINGS)}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
