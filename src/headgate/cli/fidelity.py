@@ -28,6 +28,9 @@ def fidelity(
         float | None, typer.Option("--rate", help="Rows a second of every source; else what makes it busy.")
     ] = None,
     count: Annotated[int, typer.Option("--settings", min=2, help="Allocations to compare.")] = 6,
+    total: Annotated[
+        int | None, typer.Option(min=1, metavar="K", help="Only allocations of so many processors in all.")
+    ] = None,
     length: Annotated[str, typer.Option("--seconds", metavar="S", help="How long each of them runs.")] = "25",
     pace: Annotated[
         str | None, typer.Option(metavar="S", help="A batch so often where rows come in; else what leaves cores free.")
@@ -53,7 +56,16 @@ def fidelity(
         with tempfile.TemporaryDirectory(prefix="headgate-fidelity-") as home:
             pace_s = None if pace is None else duration_s(pace)
             found = measure_fidelity(
-                chosen, spark, Path(home) / "run", rate_per_s, count, length_s, told.print, fuse, pace_s
+                chosen,
+                spark,
+                Path(home) / "run",
+                rate_per_s,
+                count,
+                length_s,
+                told.print,
+                fuse,
+                pace_s,
+                total=total,
             )
     finally:
         spark.stop()

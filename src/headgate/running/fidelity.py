@@ -22,7 +22,7 @@ from headgate.plan.demand import situation_at, stations_of
 from headgate.plan.pace import paced_mean_s
 from headgate.running.app import App
 from headgate.running.feeding import FEED_S, Feeder
-from headgate.running.fidelity_settings import Compared, Figures, Processors, allocations, spread_out
+from headgate.running.fidelity_settings import Compared, Figures, Processors, allocations, splits, spread_out
 from headgate.running.load import constant
 from headgate.running.measured_law import MeasuredLaw, Records, measured_law
 from headgate.running.run_app import warm_up
@@ -70,8 +70,11 @@ def measure_fidelity(
     fuse: bool = True,
     pace_s: float | None = None,
     shares: tuple[float, ...] = (1.0,),
+    total: int | None = None,
 ) -> Fidelity:
     """Compare ``count`` settings, each run for ``seconds``: allocations, at ``shares`` of ``rate_per_s`` a source.
+
+    With ``total`` only those of so many processors in all, and the one that is predicted best is among them.
 
     Operators where rows come in start a batch every ``pace_s``, the others when there is something to do. Unless told
     otherwise that is so seldom that the cores of this machine have time for them: back to back, several queries on few
@@ -83,7 +86,7 @@ def measure_fidelity(
         pace = _CORE_S_A_QUERY * len(running.graph.nodes) / usable_cores() if pace_s is None else pace_s
         running.set_paces(dict.fromkeys(running.graph.doors, pace))
         say(f"a batch every {pace:.2f} s where rows come in; the rest follows")
-        trial = _Trial(app, running, spark.sparkContext.defaultParallelism, pace)
+        trial = _Trial(app, running, spark.sparkContext.defaultParallelism, pace, total)
         warm_up(app, running)
         rate, law = trial.learn(rate_per_s, say)
         chosen = _chosen(trial, law, [share * rate for share in shares], count)
@@ -97,9 +100,10 @@ def measure_fidelity(
 
 def _chosen(trial: _Trial, law: MeasuredLaw, rates: list[float], count: int) -> list[Compared]:
     """Some that lie apart by the law alone are played out; of those, the ones that lie apart by the twin."""
-    found = [(rate, k) for rate in rates for k in allocations(law.busy(rate), trial.most, trial.slots)]
+    found = [(rate, k) for rate in rates for k in trial.allocations(law, rate)]
     if not found:
-        raise BadInput(f"{min(rates):,.0f} rows/s is more than {trial.slots} slots carry: give a lower --rate")
+        there = trial.slots if trial.total is None else trial.total
+        raise BadInput(f"{min(rates):,.0f} rows/s is more than {there} processors carry: give a lower --rate")
     ways = twin_of(law.topology, law.visited).ways
     alone = [_law_mean_s(ways, rate, processors, trial.paces) for rate, processors in found]
     twin = twin_of(law.topology, law.visited, law.noise_scv, FEED_S)
@@ -130,6 +134,13 @@ class _Trial:
     running: Running
     slots: int
     pace_s: float
+    total: int | None = None
+
+    def allocations(self, law: MeasuredLaw, rate: float) -> list[dict[str, int]]:
+        busy = law.busy(rate)
+        if self.total is None:
+            return allocations(busy, self.most, self.slots)
+        return splits(busy, self.most, self.total)
 
     @property
     def most(self) -> dict[str, int]:
@@ -146,7 +157,7 @@ class _Trial:
         law = self._law(since, fed)
         one = law.busy(1.0)
         rate = rate_per_s or min(_BUSY / max(one.values()), _MOST_OF_CALM * self.app.calm_per_s)
-        found = sorted(allocations(law.busy(rate), self.most, self.slots), key=_total) or [self._even(4)]
+        found = sorted(self.allocations(law, rate), key=_total) or [self._even(4)]
         for processors in {_told(k): k for k in (found[0], found[len(found) // 2], found[-1])}.values():
             say(f"learning what a task costs: {_told(processors)}")
             self.feed(rate, processors, _LOOK_S)

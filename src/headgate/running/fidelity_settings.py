@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations, islice, product
 
 Processors = Mapping[str, int]
 _BUSIEST = 0.85
@@ -48,7 +48,7 @@ def allocations(busy: Mapping[str, float], most: Mapping[str, int], slots: int) 
     >>> allocations({"a": 0.8, "b": 1.6}, {"a": 2, "b": 4}, slots=4)
     [{'a': 1, 'b': 2}, {'a': 1, 'b': 3}, {'a': 2, 'b': 2}]
     """
-    enough = {name: max(math.ceil(work / _BUSIEST - 1e-9), 1) for name, work in busy.items()}
+    enough = _enough(busy)
     if any(enough[name] > most[name] for name in busy):
         return []
     levels = _LEVELS[: max(int(_MOST_COMBINED ** (1 / len(busy))), 2)]
@@ -58,6 +58,22 @@ def allocations(busy: Mapping[str, float], most: Mapping[str, int], slots: int) 
     ]
     combined = (dict(zip(busy, ks, strict=True)) for ks in product(*choices))
     return [k for k in combined if sum(k.values()) <= slots]
+
+
+def splits(busy: Mapping[str, float], most: Mapping[str, int], total: int) -> list[dict[str, int]]:
+    """All ways to give ``total`` processors to operators so that each keeps up: what DRS chooses from.
+
+    >>> splits({"a": 0.8, "b": 1.6}, {"a": 2, "b": 4}, total=5)
+    [{'a': 1, 'b': 4}, {'a': 2, 'b': 3}]
+    """
+    enough = _enough(busy)
+    ranges = [range(enough[name], min(most[name], total) + 1) for name in busy]
+    found = (dict(zip(busy, ks, strict=True)) for ks in product(*ranges) if sum(ks) == total)
+    return list(islice(found, _MOST_COMBINED))
+
+
+def _enough(busy: Mapping[str, float]) -> dict[str, int]:
+    return {name: max(math.ceil(work / _BUSIEST - 1e-9), 1) for name, work in busy.items()}
 
 
 def spread_out(means_s: Sequence[float], count: int) -> list[int]:
