@@ -110,7 +110,7 @@ def uneven_instances(spark: SparkSession, seconds: float) -> None:
         calm_per_s=UNEVEN_PER_S,
         processors={"work": INSTANCES},
     )
-    means = {}
+    means: dict[str, float] = {}
     for told, dry in (("equal parts", True), ("parts by speed", False)):
         control = Control("headgate", ("mean=1s",), INSTANCES, dry_run=dry)
         with tempfile.TemporaryDirectory() as folder:
