@@ -115,11 +115,10 @@ def uneven_instances(spark: SparkSession, seconds: float) -> None:
         control = Control("headgate", ("mean=1s",), INSTANCES, dry_run=dry)
         with tempfile.TemporaryDirectory() as folder:
             outcome = run_app(app, spark, Path(folder) / "run", constant(UNEVEN_PER_S), 2 * seconds, control)
+        assert outcome.mean_s is not None
+        assert outcome.answer is not None
         means[told] = outcome.mean_s
-        exact = outcome.answer.exact if outcome.answer else None
-        print(
-            f"{told}: mean {outcome.mean_s:.2f} s, p95 {outcome.p95_s:.2f} s, exact {exact}, {outcome.rescales} moves"
-        )
+        print(f"{told}: mean {outcome.mean_s:.2f} s, p95 {outcome.p95_s:.2f} s, exact {outcome.answer.exact}")
     equal, by_speed = means.values()
     print(f"mean with parts by speed / with equal parts: {by_speed / equal:.2f}")
 
