@@ -111,7 +111,7 @@ def show(found: Fidelity, out: Console) -> None:
         if o.batch is not None:
             law = f"{o.batch.overhead_s:.3f} s + {o.batch.per_task_s:.3f} s k + n/(k {o.service_per_s:,.0f}/s)"
             scatter = found.law.noise_scv[o.name] ** 0.5
-            out.print(f"  {o.name}: b = {law}, R2 {found.law.r2[o.name]:.2f}, scatter {scatter:.0%}")
+            out.print(f"  {o.name}: b = {law}, R2 {found.law.r2[o.name]:.2f}, scatter beside rows {scatter:.0%}")
     out.print(_table(found))
     right, pairs = pairs_in_order(found.settings, lambda one: one.predicted.mean_s)
     out.print(

@@ -12,11 +12,16 @@ from headgate.model.microbatch import batch_s
 from headgate.spark.batch_log import BatchRecord
 
 Records = Mapping[str, list[BatchRecord]]
+_LEAST_OWN_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredLaw:
-    """``topology`` carries the fitted costs; ``visited`` is rows for each row of one source; ``r2`` of each fit."""
+    """``topology`` carries the fitted costs; ``visited`` is rows for each row of one source; ``r2`` of each fit.
+
+    ``noise_scv`` is of what a batch costs beside its rows: planning, launching, committing. There batches differ; the
+    work of many rows added up hardly varies.
+    """
 
     topology: Topology
     visited: Mapping[str, float]
@@ -49,11 +54,11 @@ def measured_law(topology: Topology, records: Records, fed_rows: float) -> Measu
         o.with_figures(laws[o.name].service_per_s, 1.0, 1.0, _costs(laws[o.name], warm[o.name]))
         for o in topology.operators
     )
-    ratios = {o.name: [r.duration_s / _expected_s(laws[o.name], r) for r in warm[o.name]] for o in operators}
+    beside = {o.name: [_beside_rows(laws[o.name], r) for r in warm[o.name]] for o in operators}
     return MeasuredLaw(
         topology.with_operators(operators),
         {name: sum(r.rows for r in found) / max(fed_rows, 1.0) for name, found in warm.items()},
-        {name: statistics.pvariance(found) if len(found) > 1 else 0.0 for name, found in ratios.items()},
+        {name: statistics.pvariance(found) if len(found) > 1 else 0.0 for name, found in beside.items()},
         {name: _r2(laws[name], found) for name, found in warm.items()},
     )
 
@@ -66,7 +71,17 @@ def _costs(law: BatchLaw, records: list[BatchRecord]) -> BatchCosts:
 
 
 def _expected_s(law: BatchLaw, record: BatchRecord) -> float:
-    return law.overhead_s + law.per_task_s * record.processors + record.rows / (record.processors * law.service_per_s)
+    return _own_s(law, record) + record.rows / (record.processors * law.service_per_s)
+
+
+def _own_s(law: BatchLaw, record: BatchRecord) -> float:
+    return law.overhead_s + law.per_task_s * record.processors
+
+
+def _beside_rows(law: BatchLaw, record: BatchRecord) -> float:
+    """What a batch took beside its rows, as a multiple of what the law says."""
+    own_s = max(_own_s(law, record), _LEAST_OWN_S)
+    return 1 + (record.duration_s - _expected_s(law, record)) / own_s
 
 
 def _r2(law: BatchLaw, records: list[BatchRecord]) -> float:

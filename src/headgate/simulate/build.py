@@ -108,6 +108,7 @@ def _fit_operator(node: Records, scenario: Scenario, operator: Operator, numbers
         node["commit_s"] = costs.commit_s
         node["pace_s"] = scenario.behaviour.pace_s.get(name, 0.0)
         behaviour = scenario.behaviour
+        node["steady_work"] = behaviour.steady_work
         _fit_times(node, behaviour.batch_noise_of.get(name, behaviour.batch_noise), numbers)
 
 

@@ -46,7 +46,7 @@ def _start(net: Net, server: int, now: float) -> None:
     node["waiting"] = 0
     noise = time_of(net, slot["node"])
     slot["size"] = slot["waiting"]
-    slot["work"] = slot["size"] * node["per_row_s"] * noise
+    slot["work"] = slot["size"] * node["per_row_s"] * (1.0 if node["steady_work"] else noise)
     slot["tasks"] = node["servers"]
     slot["batch"] = slot["head"]
     slot["waiting"] = 0

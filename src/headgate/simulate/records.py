@@ -65,6 +65,7 @@ NODE = np.dtype(
         ("overhead_s", _F),
         ("per_row_s", _F),
         ("commit_s", _F),
+        ("steady_work", _U),
         ("pace_s", _F),
         # now: rows that wait, since when so many; senders held back
         ("waiting", _I),

@@ -95,7 +95,8 @@ class Behaviour:
     ``service``: distribution of service times instead of the usual one with the operator's ``service_scv``.
     ``capacity``: rows that may wait at each queue of an operator; its senders are held back beyond it.
     ``placement``: threads on slots, which slow each other by their profiles. ``pace_s``: batches every so often.
-    ``batch_noise``: the factor on a batch's duration; ``batch_noise_of`` the same by operator.
+    ``batch_noise``: the factor on a batch's duration; ``batch_noise_of`` the same by operator. With ``steady_work`` it
+    is a factor only on what a batch costs beside its rows.
     """
 
     service: Mapping[str, Distribution] = field(default_factory=dict)
@@ -105,6 +106,7 @@ class Behaviour:
     pace_s: Mapping[str, float] = field(default_factory=dict)
     batch_noise: Distribution = field(default_factory=distributions.constant)
     batch_noise_of: Mapping[str, Distribution] = field(default_factory=dict)
+    steady_work: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -3,7 +3,7 @@
 The micro-batch law alone takes every hop for itself. Between two of them rows come in lumps, a batch's output at once:
 an operator faster than the one before it finds them all at the start of its batch, and one that is a little slower
 meets sometimes one lump and sometimes two. And batches vary. Both move the mean by tens of percent on busy chains, so
-the twin plays the batches out, with the scatter that was measured.
+the twin plays the batches out, with the scatter that was measured of what they cost beside their rows.
 
 A row's way. What is measured on Spark is how old rows are when the last operator publishes what became of them, whether
 much or little became of them. So here a row goes one way from a source to the end, at a split any way, and carries with
@@ -47,7 +47,7 @@ class Twin:
         """What ``processors`` give at a steady rate; operators with a pace start a batch at most so often."""
         allocation = {**processors, **dict.fromkeys(self.feeds, 1)}
         paces = {**(pace_s or {}), **dict.fromkeys(self.feeds, self.feed_s)}
-        behaviour = Behaviour(pace_s=paces, batch_noise_of=self.noise)
+        behaviour = Behaviour(pace_s=paces, batch_noise_of=self.noise, steady_work=True)
         return simulate(self.ways, rate_per_s, allocation, seconds, seed, mode="declared", behaviour=behaviour)
 
 
