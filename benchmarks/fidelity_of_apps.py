@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--html", type=Path)
     parser.add_argument("--out", type=Path, default=Path("fidelity_of_apps.jsonl"))
     given = parser.parse_args()
-    spark = spark_session("local[16]", {"spark.driver.memory": "1g"}, "headgate fidelity of applications")
+    spark = spark_session("local[32]", {"spark.driver.memory": "1g"}, "headgate fidelity of applications")
     found = []
     for name in given.apps.split(","):
         with tempfile.TemporaryDirectory() as folder:
