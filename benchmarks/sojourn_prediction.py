@@ -23,9 +23,9 @@ from headgate.running.fidelity import measure_fidelity
 from headgate.spark.session import spark_session
 
 WAITS_MS = {"parse": 6.0, "enrich": 12.0, "store": 3.0}
-RATE_PER_S, SHARES = 240.0, (0.15, 0.3, 0.5, 0.75, 1.0)
-PACE_S = 0.0
-"""Back to back: three queries leave two cores some time."""
+RATE_PER_S, SHARES = 130.0, (0.3, 0.6, 1.0)
+PACE_S = 2.5
+"""Where rows come in. Back to back, three queries keep two cores busy, and each slows the others down."""
 SETTINGS = 10
 
 
