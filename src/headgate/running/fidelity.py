@@ -22,7 +22,15 @@ from headgate.plan.demand import situation_at, stations_of
 from headgate.plan.pace import paced_mean_s
 from headgate.running.app import App
 from headgate.running.feeding import FEED_S, Feeder
-from headgate.running.fidelity_settings import Compared, Figures, Processors, allocations, splits, spread_out
+from headgate.running.fidelity_settings import (
+    Compared,
+    Figures,
+    Processors,
+    allocations,
+    least_gap,
+    splits,
+    spread_out,
+)
 from headgate.running.load import constant
 from headgate.running.measured_law import MeasuredLaw, Records, measured_law
 from headgate.running.run_app import warm_up
@@ -36,14 +44,14 @@ _LOOK_S = 12.0
 _LOGGED_S = 1.0
 _SETTLE_SHARE = 0.3
 _BURST_S = 3.0
-_BUSY = 0.8
-"""Unless a rate is given: so much of one processor of the busiest operator. From one processor to two and four the
-time of a batch changes most; from there on its tasks cost what they gain."""
+_BUSY = (0.8, 1.2, 1.6, 2.4)
+"""Unless a rate is given: so many processors of the busiest operator are at work, whichever makes allocations differ
+most. From one processor to two and four a batch gains most; from there on its tasks cost what they gain."""
 _MOST_OF_CALM = 3.0
 _CORE_S_A_QUERY = 1.0
 """A batch takes some 0.1 s of processor time whatever is in it, its tasks 0.03 s each: most of the cores stays free."""
 _SIMULATED_S, _SEED = 2000.0, 1
-_PLAYED = 24
+_PLAYED = 120
 
 Say = Callable[[str], None]
 
@@ -86,10 +94,10 @@ def measure_fidelity(
         pace = _CORE_S_A_QUERY * len(running.graph.nodes) / usable_cores() if pace_s is None else pace_s
         running.set_paces(dict.fromkeys(running.graph.doors, pace))
         say(f"a batch every {pace:.2f} s where rows come in; the rest follows")
-        trial = _Trial(app, running, spark.sparkContext.defaultParallelism, pace, total)
+        trial = _Trial(app, running, spark.sparkContext.defaultParallelism, pace, count, total)
         warm_up(app, running)
         rate, law = trial.learn(rate_per_s, say)
-        chosen = _chosen(trial, law, [share * rate for share in shares], count)
+        chosen = _chosen(trial, law, [share * rate for share in shares])
         say(f"{len(chosen)} settings at up to {rate:,.0f} rows/s, {seconds:g} s each")
         settings = []
         for setting in chosen:
@@ -98,7 +106,7 @@ def measure_fidelity(
     return Fidelity(app.name, rate, law, tuple(settings), pace)
 
 
-def _chosen(trial: _Trial, law: MeasuredLaw, rates: list[float], count: int) -> list[Compared]:
+def _chosen(trial: _Trial, law: MeasuredLaw, rates: list[float]) -> list[Compared]:
     """Some that lie apart by the law alone are played out; of those, the ones that lie apart by the twin."""
     found = [(rate, k) for rate in rates for k in trial.allocations(law, rate)]
     if not found:
@@ -109,7 +117,7 @@ def _chosen(trial: _Trial, law: MeasuredLaw, rates: list[float], count: int) -> 
     twin = twin_of(law.topology, law.visited, law.noise_scv, FEED_S)
     told = [(*found[i], _predicted(trial, twin, law, *found[i]), alone[i]) for i in spread_out(alone, _PLAYED)]
     known = [Compared(rate, k, figures, law_s) for rate, k, figures, law_s in told if figures is not None]
-    return [known[i] for i in spread_out([one.predicted.mean_s for one in known], count)]
+    return [known[i] for i in spread_out([one.predicted.mean_s for one in known], trial.count)]
 
 
 def _law_mean_s(ways: Topology, rate: float, processors: Processors, pace_s: Mapping[str, float]) -> float:
@@ -134,6 +142,7 @@ class _Trial:
     running: Running
     slots: int
     pace_s: float
+    count: int
     total: int | None = None
 
     def allocations(self, law: MeasuredLaw, rate: float) -> list[dict[str, int]]:
@@ -155,13 +164,23 @@ class _Trial:
         say("learning what a row costs")
         self.feed(self.app.calm_per_s, self._even(2), _LOOK_S)
         law = self._law(since, fed)
-        one = law.busy(1.0)
-        rate = rate_per_s or min(_BUSY / max(one.values()), _MOST_OF_CALM * self.app.calm_per_s)
+        rate = rate_per_s or self._telling_rate(law)
         found = sorted(self.allocations(law, rate), key=_total) or [self._even(4)]
         for processors in {_told(k): k for k in (found[0], found[len(found) // 2], found[-1])}.values():
             say(f"learning what a task costs: {_told(processors)}")
             self.feed(rate, processors, _LOOK_S)
         return rate, self._law(since, fed)
+
+    def _telling_rate(self, law: MeasuredLaw) -> float:
+        """The one at which the law sees allocations farthest apart, of those that the machine carries."""
+        most, one = _MOST_OF_CALM * self.app.calm_per_s, max(law.busy(1.0).values())
+        ways = twin_of(law.topology, law.visited).ways
+
+        def apart(rate: float) -> float:
+            means = [_law_mean_s(ways, rate, k, self.paces) for k in self.allocations(law, rate)]
+            return least_gap(means, self.count)
+
+        return max((min(busy / one, most) for busy in _BUSY), key=apart)
 
     def measure(self, rate: float, processors: Processors, seconds: float) -> Figures:
         began_s = self.feed(rate, processors, seconds)

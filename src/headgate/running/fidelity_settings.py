@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice, product
+from itertools import combinations, islice, pairwise, product
 
 Processors = Mapping[str, int]
 _BUSIEST = 0.85
@@ -15,6 +15,7 @@ _LEVELS = ((1.0, 0), (2.0, 2), (1.0, 1), (1.5, 2), (3.0, 4))
 _MOST_COMBINED = 1500
 _WIDEST = 6.0
 """Slower by more than this than the fastest takes longer to settle than anybody waits."""
+_SAME_GAP = 1.0005
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +78,37 @@ def _enough(busy: Mapping[str, float]) -> dict[str, int]:
 
 
 def spread_out(means_s: Sequence[float], count: int) -> list[int]:
-    """The numbers of ``count`` settings whose means lie as evenly apart as can be, in ratios.
+    """The numbers of ``count`` settings whose means lie as far apart as can be: the least ratio is the largest possible.
 
     >>> spread_out([1.0, 1.05, 2.0, 4.0, 3.9, 60.0], 3)
     [0, 2, 3]
     """
     usable = sorted((mean, i) for i, mean in enumerate(means_s) if mean <= _WIDEST * min(means_s))
-    if len(usable) <= count:
-        return [i for _, i in usable]
-    chosen = [usable[0], usable[-1]]
-    while len(chosen) < count:
-        rest = [one for one in usable if one not in chosen]
-        chosen.append(max(rest, key=lambda one: min(abs(math.log(one[0] / other[0])) for other in chosen)))
-    return [i for _, i in sorted(chosen)]
+    low, high, chosen = 1.0, _WIDEST, usable
+    while len(usable) > count and high / low > _SAME_GAP:
+        gap = math.sqrt(low * high)
+        apart = _apart(usable, gap)
+        if len(apart) >= count:
+            low, chosen = gap, apart
+        else:
+            high = gap
+    # the slowest of all is as far from the last but one, or farther
+    return [i for _, i in (chosen if len(chosen) <= count else [*chosen[: count - 1], usable[-1]])]
+
+
+def least_gap(means_s: Sequence[float], count: int) -> float:
+    """The ratio of the two that are nearest, of ``count`` settings that lie as far apart as can be."""
+    chosen = [means_s[i] for i in spread_out(means_s, count)] if means_s else []
+    return min((slower / faster for faster, slower in pairwise(chosen)), default=1.0) if len(chosen) == count else 1.0
+
+
+def _apart(ordered: Sequence[tuple[float, int]], gap: float) -> list[tuple[float, int]]:
+    """From the fastest on, each at least ``gap`` times the one before."""
+    found = [ordered[0]]
+    for one in ordered[1:]:
+        if one[0] >= gap * found[-1][0]:
+            found.append(one)
+    return found
 
 
 def median_error(compared: Iterable[Compared]) -> float:
