@@ -157,7 +157,7 @@ DATAFLOWS = (
     Dataflow(diamond, _DIAMOND, _ABOUT["diamond"], calm_per_s=20.0, slo="mean=6s"),
     Dataflow(star, _STAR, _ABOUT["star"], calm_per_s=25.0, slo="mean=6s"),
     Dataflow(linear, _LINEAR, _ABOUT["linear"], calm_per_s=100.0, slo="mean=6s", waiting=True),
-    Dataflow(diamond, _DIAMOND, _ABOUT["diamond"], calm_per_s=50.0, slo="mean=6s", waiting=True),
+    Dataflow(diamond, _DIAMOND, _ABOUT["diamond"], calm_per_s=80.0, slo="mean=6s", waiting=True),
     Dataflow(star, _STAR, _ABOUT["star"], calm_per_s=60.0, slo="mean=6s", waiting=True),
 )
 APPS = tuple(app_of(dataflow) for dataflow in DATAFLOWS)

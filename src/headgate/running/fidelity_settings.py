@@ -78,7 +78,7 @@ def _enough(busy: Mapping[str, float]) -> dict[str, int]:
 
 
 def spread_out(means_s: Sequence[float], count: int) -> list[int]:
-    """The numbers of ``count`` settings whose means lie as far apart as can be: the least ratio is the largest possible.
+    """The numbers of ``count`` settings whose means lie as far apart as can be: their least ratio is the largest.
 
     >>> spread_out([1.0, 1.05, 2.0, 4.0, 3.9, 60.0], 3)
     [0, 2, 3]
