@@ -31,6 +31,9 @@ def fidelity(
     total: Annotated[
         int | None, typer.Option(min=1, metavar="K", help="Only allocations of so many processors in all.")
     ] = None,
+    most: Annotated[
+        int | None, typer.Option(min=1, metavar="K", help="At most so many for an operator: cores, where it computes.")
+    ] = None,
     length: Annotated[str, typer.Option("--seconds", metavar="S", help="How long each of them runs.")] = "25",
     pace: Annotated[
         str | None, typer.Option(metavar="S", help="A batch so often where rows come in; else what leaves cores free.")
@@ -66,6 +69,7 @@ def fidelity(
                 fuse,
                 pace_s,
                 total=total,
+                most=most,
             )
     finally:
         spark.stop()

@@ -79,10 +79,12 @@ def measure_fidelity(
     pace_s: float | None = None,
     shares: tuple[float, ...] = (1.0,),
     total: int | None = None,
+    most: int | None = None,
 ) -> Fidelity:
     """Compare ``count`` settings, each run for ``seconds``: allocations, at ``shares`` of ``rate_per_s`` a source.
 
-    With ``total`` only those of so many processors in all, and the one that is predicted best is among them.
+    With ``total`` only those of so many processors in all, and the one that is predicted best is among them; with
+    ``most`` no operator has more than that, as where it computes and there are no more cores.
 
     Operators where rows come in start a batch every ``pace_s``, the others when there is something to do. Unless told
     otherwise that is so seldom that the cores of this machine have time for them: back to back, several queries on few
@@ -94,7 +96,7 @@ def measure_fidelity(
         pace = _CORE_S_A_QUERY * len(running.graph.nodes) / usable_cores() if pace_s is None else pace_s
         running.set_paces(dict.fromkeys(running.graph.doors, pace))
         say(f"a batch every {pace:.2f} s where rows come in; the rest follows")
-        trial = _Trial(app, running, spark.sparkContext.defaultParallelism, pace, count, total)
+        trial = _Trial(app, running, spark.sparkContext.defaultParallelism, pace, count, total, most)
         warm_up(app, running)
         rate, law = trial.learn(rate_per_s, say)
         chosen = _chosen(trial, law, [share * rate for share in shares])
@@ -144,6 +146,7 @@ class _Trial:
     pace_s: float
     count: int
     total: int | None = None
+    most_each: int | None = None
 
     def allocations(self, law: MeasuredLaw, rate: float) -> list[dict[str, int]]:
         busy = law.busy(rate)
@@ -153,7 +156,8 @@ class _Trial:
 
     @property
     def most(self) -> dict[str, int]:
-        return {n.name: n.key_groups if n.stateful else self.slots for n in self.running.graph.nodes}
+        there = min(self.slots, self.most_each or self.slots)
+        return {n.name: min(n.key_groups, there) if n.stateful else there for n in self.running.graph.nodes}
 
     def learn(self, rate_per_s: float | None, say: Say) -> tuple[float, MeasuredLaw]:
         """First at a calm rate, which tells how much one processor does; then at the rate to compare at."""
