@@ -47,3 +47,11 @@ def test_busy_is_work_a_second() -> None:
     found = batches(noise=0.0)
     law = measured_law(GUESSED, {"a": found}, fed_rows=sum(r.rows for r in found))
     assert law.busy(500.0)["a"] == pytest.approx(2.0, rel=0.02)
+
+
+def test_what_an_operator_took_beyond_what_was_sent_to_it_came_round_its_loop() -> None:
+    looped = Topology("t", GUESSED.operators, (*GUESSED.edges, Edge("a", "a")))
+    found = batches(noise=0.0)
+    law = measured_law(looped, {"a": found}, fed_rows=sum(r.rows for r in found) / 4)
+    assert law.returning == {"a": pytest.approx(0.75)}
+    assert measured_law(GUESSED, {"a": found}, fed_rows=1.0).returning == {}

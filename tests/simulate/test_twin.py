@@ -66,9 +66,21 @@ def test_at_a_split_a_row_goes_one_way_and_both_ways_have_all_the_work() -> None
     assert told.operators["b"].utilisation == pytest.approx(0.6, rel=0.05)
 
 
-def test_a_loop_is_work_and_no_way() -> None:
+def looping() -> Topology:
     edges = (Edge("source", "a"), Edge("a", "a", 0.5), Edge("a", "sink"))
-    looped = Topology("t", (operator("a", 100.0),), edges)
+    return Topology("t", (operator("a", 100.0),), edges)
+
+
+def test_rows_go_round_a_loop_as_often_as_was_measured() -> None:
+    told = twin_of(looping(), {"a": 2.0}, returning={"a": 0.5}).predict(30.0, {"a": 1}, 2000.0, seed=1)
+    assert told.operators["a"].arrivals_per_s == pytest.approx(60.0, rel=0.05)
+    assert told.operators["a"].utilisation == pytest.approx(0.6, rel=0.05)
+    assert told.mean_s is not None
+    assert told.mean_s == pytest.approx(2 * (told.operators["a"].mean_s or 0.0), rel=0.05), "twice through it"
+
+
+def test_a_loop_that_nothing_was_seen_to_go_round_is_work_and_no_way() -> None:
+    looped = looping()
     assert mean_s(twin_of(looped, {"a": 2.0}), 30.0, a=1) == pytest.approx(
         mean_s(twin_of(one(50.0), {"a": 1.0}), 30.0, a=1)
     )

@@ -114,9 +114,9 @@ def _chosen(trial: _Trial, law: MeasuredLaw, rates: list[float]) -> list[Compare
     if not found:
         there = trial.slots if trial.total is None else trial.total
         raise BadInput(f"{min(rates):,.0f} rows/s is more than {there} processors carry: give a lower --rate")
-    ways = twin_of(law.topology, law.visited).ways
+    ways = twin_of(law.topology, law.visited, returning=law.returning).ways
     alone = [_law_mean_s(ways, rate, processors, trial.paces) for rate, processors in found]
-    twin = twin_of(law.topology, law.visited, law.noise_scv, FEED_S)
+    twin = twin_of(law.topology, law.visited, law.noise_scv, FEED_S, law.returning)
     told = [(*found[i], _predicted(trial, twin, law, *found[i]), alone[i]) for i in spread_out(alone, _PLAYED)]
     known = [Compared(rate, k, figures, law_s) for rate, k, figures, law_s in told if figures is not None]
     return [known[i] for i in spread_out([one.predicted.mean_s for one in known], trial.count)]
@@ -178,7 +178,7 @@ class _Trial:
     def _telling_rate(self, law: MeasuredLaw) -> float:
         """The one at which the law sees allocations farthest apart, of those that the machine carries."""
         most, one = _MOST_OF_CALM * self.app.calm_per_s, max(law.busy(1.0).values())
-        ways = twin_of(law.topology, law.visited).ways
+        ways = twin_of(law.topology, law.visited, returning=law.returning).ways
 
         def apart(rate: float) -> float:
             means = [_law_mean_s(ways, rate, k, self.paces) for k in self.allocations(law, rate)]

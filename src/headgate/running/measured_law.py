@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from headgate.domain import Batch, BatchCosts, Topology
+from headgate.domain import Batch, BatchCosts, Edge, Topology, is_source
 from headgate.model.batch_fit import BatchFits, BatchLaw
 from headgate.model.microbatch import batch_s
 from headgate.spark.batch_log import BatchRecord
 
 Records = Mapping[str, list[BatchRecord]]
 _LEAST_OWN_S = 0.01
+_MOST_RETURNING = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredLaw:
-    """``topology`` carries the fitted costs; ``visited`` is rows for each row of one source; ``r2`` of each fit.
+    """``topology`` carries the fitted costs; ``visited`` is rows for each row of one source; ``r2`` of each fit;
+    ``returning`` the share of an operator's rows that came round a loop.
 
     ``noise_scv`` is of what a batch costs beside its rows: planning, launching, committing. There batches differ; the
     work of many rows added up hardly varies.
@@ -27,6 +29,7 @@ class MeasuredLaw:
     visited: Mapping[str, float]
     noise_scv: Mapping[str, float]
     r2: Mapping[str, float]
+    returning: Mapping[str, float] = field(default_factory=dict)
 
     def busy(self, rate_per_s: float) -> dict[str, float]:
         """Processors of each operator that would be at work."""
@@ -60,7 +63,25 @@ def measured_law(topology: Topology, records: Records, fed_rows: float) -> Measu
         {name: sum(r.rows for r in found) / max(fed_rows, 1.0) for name, found in warm.items()},
         {name: statistics.pvariance(found) if len(found) > 1 else 0.0 for name, found in beside.items()},
         {name: _r2(laws[name], found) for name, found in warm.items()},
+        _returning(topology, warm, fed_rows),
     )
+
+
+def _returning(topology: Topology, records: Records, fed_rows: float) -> dict[str, float]:
+    """Of the operators that a loop leads to: what they took beyond what came from before them."""
+    rank = {name: i for i, name in enumerate(topology.order)}
+
+    def came_from(edge: Edge) -> float:
+        return fed_rows if is_source(edge.origin) else float(sum(r.rows_out for r in records[edge.origin]))
+
+    found = {}
+    for name in {e.target for e in topology.edges if rank.get(e.target, -1) >= 0 and not is_source(e.origin)}:
+        reads = [edge for edge in topology.edges if edge.target == name]
+        before = [edge for edge in reads if is_source(edge.origin) or rank[edge.origin] < rank[name]]
+        taken = float(sum(r.rows for r in records[name]))
+        if len(before) < len(reads) and taken > 0:
+            found[name] = min(max(1 - sum(map(came_from, before)) / taken, 0.0), _MOST_RETURNING)
+    return found
 
 
 def _costs(law: BatchLaw, records: list[BatchRecord]) -> BatchCosts:

@@ -8,11 +8,13 @@ the twin plays the batches out, with the scatter that was measured of what they 
 A row's way. What is measured on Spark is how old rows are when the last operator publishes what became of them, whether
 much or little became of them. So here a row goes one way from a source to the end, at a split any way, and carries with
 it its share of the work: an operator that sees V rows for each row of the pipeline's, while the twin sends it v, is
-slower by V/v for each of them.
+slower by V/v for each of them. Where a loop leads back to an operator, as many go round as the share of its rows says
+that has come that way.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -56,8 +58,11 @@ def twin_of(
     visited: Mapping[str, float],
     noise_scv: Mapping[str, float] | None = None,
     feed_s: float = 0.0,
+    returning: Mapping[str, float] | None = None,
 ) -> Twin:
     """The twin of a pipeline whose operators have measured costs and are ``visited`` so often for each row.
+
+    ``returning`` is the share of an operator's rows that has come round a loop.
 
     >>> cost = BatchCosts(overhead_s=0.2, per_task_s=0.0)
     >>> one = Topology("t", (Operator("a", 100.0, batch=cost),), (Edge("source", "a"), Edge("a", "sink")))
@@ -65,7 +70,7 @@ def twin_of(
     >>> round(told.mean_s, 1)  # 1.5 x 0.2/(1 - 0.5)
     0.6
     """
-    ways, feeds = _fed(_one_way(topology), feed_s)
+    ways, feeds = _fed(_one_way(topology, returning or {}), feed_s)
     sent = dict(zip(ways.names, visits(ways).tolist(), strict=True))
     operators = tuple(
         o if o.name in feeds else replace(o, service_per_s=o.service_per_s * sent[o.name] / max(visited[o.name], 1e-9))
@@ -75,17 +80,18 @@ def twin_of(
     return Twin(replace(ways, operators=operators), feeds, feed_s, noise)
 
 
-def _one_way(topology: Topology) -> Topology:
-    """Without the edges that lead back, and each row to one of the targets, all alike."""
+def _one_way(topology: Topology, returning: Mapping[str, float]) -> Topology:
+    """Each row to one of the targets: back where a loop leads, as many as ``returning`` says, onward all alike."""
     rank = {name: i for i, name in enumerate(topology.order)}
-    onward = [
-        edge
-        for edge in topology.edges
-        if is_source(edge.origin) or rank.get(edge.target, len(rank)) > rank[edge.origin]
-    ]
-    count = {edge.origin: sum(other.origin == edge.origin for other in onward) for edge in onward}
-    edges = tuple(replace(edge, selectivity=1.0 / count[edge.origin]) for edge in onward)
-    return replace(topology, edges=edges)
+    back = {e for e in topology.edges if not is_source(e.origin) and rank.get(e.target, len(rank)) <= rank[e.origin]}
+    onward = Counter(edge.origin for edge in topology.edges if edge not in back)
+    round_again = {edge.origin: returning.get(edge.target, 0.0) for edge in back}
+
+    def sent(edge: Edge) -> float:
+        again = round_again.get(edge.origin, 0.0)
+        return again if edge in back else (1.0 - again) / onward[edge.origin]
+
+    return replace(topology, edges=tuple(replace(e, selectivity=sent(e)) for e in topology.edges if sent(e) > 0))
 
 
 def _fed(topology: Topology, feed_s: float) -> tuple[Topology, tuple[str, ...]]:
