@@ -166,6 +166,22 @@ def test_named_sources_may_have_rates_of_their_own(tmp_path: Path, capsys: pytes
     assert document(capsys)["mean_s"] == pytest.approx(predicted["mean_s"], rel=0.05)
 
 
+def test_a_simulation_runs_in_the_mode_of_the_file_unless_told_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "batches.toml"
+    path.write_text(CHAIN.replace('name = "chain"', 'name = "chain"\nmode = "micro-batch"'))
+    asked = ["simulate", str(path), "--rate", "50", "--allocation", "parse=1,pi=1", "--seconds", "500", "--json"]
+    means = []
+    for mode in ([], ["--mode", "micro-batch"], ["--mode", "queue"]):
+        run([*asked, *mode])
+        means.append(document(capsys)["mean_s"])
+    as_told, batches, queue = means
+    assert as_told == batches
+    assert isinstance(queue, float)
+    assert queue < 0.1
+
+
 def test_an_overloaded_simulation_says_so_and_exits_1(chain: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["simulate", chain, "--rate", "500", "--allocation", "parse=1,pi=1", "--seconds", "100"]
     assert run([*arguments, "--json"]) == 1

@@ -36,6 +36,7 @@ APPS: dict[str, App] = {
         top_n.APP,
         shop.APP,
         fpd.APP,
+        fpd.WAITING,
         *dataflows.APPS,
         commodity_count.APP,
         grep.APP,

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -28,6 +29,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
+from headgate.apps.waits import after_waiting
 from headgate.running.app import Answer, App, compare
 from headgate.spark.pipeline import OUTPUT, Pipeline
 
@@ -57,6 +59,10 @@ def generate(transactions: DataFrame) -> DataFrame:
         nothing.alias("larger"),
         nothing.alias("flips"),
     )
+
+
+def _fetched(transactions: DataFrame, wait_ms: float) -> DataFrame:
+    return generate(after_waiting(transactions, wait_ms))
 
 
 def detect(changes: DataFrame) -> DataFrame:
@@ -103,12 +109,14 @@ def parts_of(pattern: str) -> list[str]:
     return [" ".join(part) for part in combinations(items, len(items) - 1)] if len(items) > 1 else []
 
 
-def build(key_groups: int = 4) -> Pipeline:
-    pipeline = Pipeline("fpd")
+def build(key_groups: int = 4, wait_ms: float = 0.0) -> Pipeline:
+    """With ``wait_ms``, every transaction is fetched from somewhere that takes its time."""
+    pipeline = Pipeline("fpd_waiting" if wait_ms else "fpd")
     entering = pipeline.source("entering", "items string, change long")
     leaving = pipeline.source("leaving", "items string, change long")
     back = pipeline.loop("back", _PATTERN)
-    candidates = pipeline.operator("generate", generate, entering | leaving)
+    fetch = partial(_fetched, wait_ms=wait_ms) if wait_ms else generate
+    candidates = pipeline.operator("generate", fetch, entering | leaving)
     found = pipeline.splitter(
         "detect", detect, candidates | back, outputs=("flipped", "back"), stateful=True, key_groups=key_groups
     )
@@ -175,4 +183,12 @@ APP = App(
     check=check,
     calm_per_s=50.0,
     slo="mean=8s",
+)
+
+WAIT_MS = 5.0
+WAITING = replace(
+    APP,
+    name="fpd_waiting",
+    about=f"fpd whose transactions are each fetched first ({WAIT_MS:g} ms), so that k matters where cores are few",
+    build=partial(build, wait_ms=WAIT_MS),
 )

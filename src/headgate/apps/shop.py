@@ -8,14 +8,12 @@ on a large cluster: the demo's load can triple anywhere. All else, and the right
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
 from dataclasses import replace
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from headgate.apps import top_n
+from headgate.apps.waits import after_waiting
 from headgate.spark.pipeline import Pipeline
 
 LOOK_UP_MS = 8.0
@@ -23,13 +21,7 @@ LOOK_UP_MS = 8.0
 
 def price(items: DataFrame) -> DataFrame:
     """Wait for the service's answer, a purchase after the other."""
-
-    def look_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            time.sleep(batch.num_rows * LOOK_UP_MS / 1e3)
-            yield batch
-
-    return items.mapInArrow(look_up, "item string")
+    return after_waiting(items, LOOK_UP_MS)
 
 
 def build() -> Pipeline:

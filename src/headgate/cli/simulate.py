@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -21,11 +21,12 @@ from headgate.errors import BadInput
 from headgate.planning import predict_allocation
 from headgate.report.figures import rate, seconds
 from headgate.simulate.arrivals import poisson
+from headgate.simulate.microbatch import SPARK_BATCH
 from headgate.simulate.result import SimulationResult
-from headgate.simulate.scenario import Load, Mode
+from headgate.simulate.scenario import Load
 from headgate.simulate.simulation import simulate as run
 
-_MODES: dict[str, Mode] = {"queue": "queue", "micro-batch": "micro-batch"}
+_MODES = ("queue", "micro-batch")
 
 
 def simulate(
@@ -36,25 +37,35 @@ def simulate(
     allocation: Annotated[str, typer.Option(metavar="A=K,B=K", help="Processors of every operator.")],
     length: Annotated[str, typer.Option("--seconds", metavar="S", help="Simulated time: 600, 10min, 2h.")] = "3600",
     seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 1,
-    mode: Annotated[str, typer.Option(help="queue or micro-batch.")] = "queue",
+    mode: Annotated[str | None, typer.Option(help="queue or micro-batch; else what the file says.")] = None,
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
     """Simulate a pipeline at a steady load and compare it with the models' prediction."""
-    topology = read_topology(file)
-    if mode not in _MODES:
-        raise BadInput(f"mode is {mode!r}: give one of {', '.join(_MODES)}")
+    topology = _in_mode(read_topology(file), mode)
     processors = allocation_from(allocation, topology)
     total, by_source = rates_from(rate_text, topology)
     load: Load = total if by_source is None else {source: poisson(r) for source, r in by_source.items()}
     begin = time.perf_counter()
     with progress_bar("simulating", quiet=json_out) as progress:
-        result = run(topology, load, processors, duration_s(length), seed, mode=_MODES[mode], progress=progress)
+        result = run(topology, load, processors, duration_s(length), seed, mode="declared", progress=progress)
     wall_s = time.perf_counter() - begin
     if json_out:
         print_json({**asdict(result), "wall_s": wall_s})
     else:
         _show(topology, result, total, processors, wall_s, console())
     return 0 if result.stable else 1
+
+
+def _in_mode(topology: Topology, mode: str | None) -> Topology:
+    """All operators as queues or in batches, for the simulator and the models alike."""
+    if mode is None:
+        return topology
+    if mode not in _MODES:
+        raise BadInput(f"mode is {mode!r}: give one of {', '.join(_MODES)}")
+    batched = mode == "micro-batch"
+    return topology.with_operators(
+        tuple(replace(o, batch=(o.batch or SPARK_BATCH) if batched else None) for o in topology.operators)
+    )
 
 
 def allocation_from(text: str, topology: Topology) -> dict[str, int]:

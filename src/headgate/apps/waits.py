@@ -1,0 +1,20 @@
+"""Waiting for each row, as a call to a service would: it needs no core, so k is real on a small machine too."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+
+def after_waiting(rows: DataFrame, wait_ms: float) -> DataFrame:
+    """The same rows, one after the other, each ``wait_ms`` later."""
+
+    def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            time.sleep(batch.num_rows * wait_ms / 1e3)
+            yield batch
+
+    return rows.mapInArrow(wait, rows.schema)
