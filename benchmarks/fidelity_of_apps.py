@@ -25,7 +25,8 @@ from headgate.spark.session import spark_session
 
 APPS = "linear_waiting,diamond_waiting,star_waiting,vld,fpd,top_n"
 COMPUTING: dict[str, dict[str, Any]] = {
-    "vld": {"rate_per_s": 60.0, "shares": (0.3, 0.6, 1.0), "pace_s": 2.5, "most": usable_cores()},
+    # with two cores, shares whose halves lie between the others: else work per core is the same at two settings
+    "vld": {"rate_per_s": 70.0, "shares": (0.25, 0.64, 1.0), "pace_s": 3.5, "most": usable_cores()},
 }
 
 
