@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 import termios
@@ -105,7 +106,8 @@ def _read_on(terminal: int) -> None:
 
 
 def _own() -> None:
-    """The terminal of this process, so that Ctrl-C typed there reaches it."""
+    """The terminal of this process, so that Ctrl-C typed there reaches it, also where a shell has tests ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
