@@ -11,6 +11,7 @@ from headgate.model.stations import Stations
 from headgate.model.traffic import visits
 from headgate.plan.demand import situation_at, stations_of
 from headgate.plan.drs import Drs, assign_processors, min_processors, no_queue_bound_s
+from headgate.plan.spread import sustained_per_s
 
 # The paper prints no rates; these are ours, chosen to be plausible for its applications and stated here openly.
 # Video logo detection, 13 frames/s: feature extraction 0.69 s a frame, matching 0.75 s, aggregation 10 ms.
@@ -149,7 +150,26 @@ def test_too_small_a_budget_is_said_and_still_answered() -> None:
     _, proposal = Drs().propose(None, situation_at(VLD, 13.0, limits=Limits(budget=9)))
     assert not proposal.feasible
     assert "20 processors are needed to keep up, 9 are allowed" in proposal.reasons[0]
-    assert proposal.total <= 9
+    assert proposal.total == 9
+
+
+def test_an_operator_that_cannot_keep_up_within_its_limit_leaves_the_others_what_they_need() -> None:
+    limits = Limits(budget=40, most_of={"aggregate": 1})
+    slow_end = VLD.with_operators((*VLD.operators[:2], Operator("aggregate", 5.0)))
+    _, proposal = Drs().propose(None, situation_at(slow_end, 13.0, limits=limits))
+    assert not proposal.feasible
+    assert proposal.processors["aggregate"] == 1
+    assert all(proposal.processors[name] * VLD.operator(name).service_per_s > 13.0 for name in ("extract", "match"))
+
+
+@pytest.mark.parametrize("budget", range(3, 20))
+def test_too_small_a_budget_carries_as_much_as_it_can(budget: int) -> None:
+    """Against every way to share the budget out."""
+    _, proposal = Drs().propose(None, situation_at(VLD, 13.0, limits=Limits(budget=budget)))
+    every = ((a, b, budget - a - b) for a in range(1, budget) for b in range(1, budget - a))
+    assert sustained_per_s(VLD, proposal.processors) == pytest.approx(
+        max(sustained_per_s(VLD, dict(zip(VLD.names, k, strict=True))) for k in every)
+    )
 
 
 def test_measured_visits_lead_not_the_topologys() -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from headgate.plan.greedy import ample, greedy_path, smallest
 
 _RELAXED_SHARE = 0.45
 _DEFAULT_STRETCH = 1.5
+_NEARLY_FULL = 0.95
 
 
 def assign_processors(stations: Stations, budget: int, limits: Limits | None = None) -> Counts:
@@ -173,22 +174,39 @@ def min_within_knee(stations: Stations, limits: Limits) -> Counts:
 
 
 def best_effort(stations: Stations, limits: Limits) -> Counts:
-    """What to run when the goal cannot be met: the least E[T] within the limits, every operator at least its least."""
+    """What to run when the goal cannot be met: the least E[T] within the limits, every operator at least its least.
+
+    An operator whose own limit is too low counts with the load that it can carry: the others still get what they need.
+    """
     most = limits.budget or ample(stations, limits)
+    carried = _within_their_limits(stations, limits)
     try:
-        return assign_processors(stations, most, limits)
+        return assign_processors(carried, most, limits)
     except Infeasible:
-        return share_out(stations, limits, most)
+        return share_out(carried, limits, most)
+
+
+def _within_their_limits(stations: Stations, limits: Limits) -> Stations:
+    laws = stations.laws
+    most = np.array([limits.most_for(name) for name in stations.names], dtype=np.float64)
+    arrivals = np.minimum(laws.arrivals_per_s, _NEARLY_FULL * most * laws.service_per_s)
+    return replace(stations, laws=laws._replace(arrivals_per_s=arrivals))
 
 
 def share_out(stations: Stations, limits: Limits, total: int) -> Counts:
-    """``total`` processors in proportion to the offered load, for a pipeline that cannot keep up anyway."""
+    """``total`` processors for a pipeline that cannot keep up anyway: the next one always goes to the operator that
+    carries the least part of its load, so that the least of those parts is as large as it can be."""
     most = np.array([limits.most_for(name) for name in stations.names], dtype=np.int64)
     offered = stations.offered
     spare = max(total - limits.least * len(most), 0)
     share = offered / offered.sum() if offered.sum() > 0 else np.zeros_like(offered)
-    k = np.minimum(limits.least + np.floor(np.nan_to_num(share) * spare).astype(np.int64), most)
-    return np.maximum(k, 1)
+    k = np.maximum(np.minimum(np.floor(np.nan_to_num(share) * spare).astype(np.int64), most), max(limits.least, 1))
+    for _ in range(total - int(k.sum())):
+        part = np.where((k < most) & (offered > 0), k / np.maximum(offered, 1e-300), np.inf)
+        if not np.isfinite(part).any():
+            break
+        k[int(part.argmin())] += 1
+    return k
 
 
 def explain(stations: Stations, k: Counts, running: Mapping[str, int] | None = None) -> tuple[str, ...]:
