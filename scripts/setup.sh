@@ -30,6 +30,15 @@ fi
 "$python" -c 'import venv, ensurepip' 2>/dev/null ||
     fail "Python's venv module is missing: install it (Debian: apt-get install python3-venv)"
 
+# `make demo` and `make test` may be started side by side: the second waits, and finds all done
+mkdir -p "$venv"
+if command -v flock >/dev/null 2>&1; then
+    exec 9>"$venv/.lock"
+    flock 9
+    newest=$(ls -t "$venv/.ready" requirements.lock pyproject.toml "$0" 2>/dev/null | head -1) || true
+    [ "$newest" = "$venv/.ready" ] && exit 0
+fi
+
 echo "headgate: preparing $venv with $("$python" --version) (a minute or two the first time)"
 "$python" -m venv "$venv"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
