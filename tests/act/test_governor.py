@@ -120,6 +120,14 @@ def test_no_escalation_when_more_did_not_help() -> None:
     )
 
 
+def test_nothing_is_taken_away_while_rows_come_out_late() -> None:
+    rules, late = Rules(calm_share=0.8), replace(ask({"a": 4, "b": 4}, {"a": 2, "b": 4}), late=0.9)
+    assert rule(decide(late, rules)) == "calm"
+    assert decide(late, rules).refusals[0].why == "latency is at 0.90x its bound, 2 processors fewer only below 0.8x"
+    assert decide(replace(late, late=0.7), rules).running == {"a": 2, "b": 4}
+    assert decide(replace(late, want={"a": 2, "b": 6}), rules).running == {"a": 2, "b": 6}  # moved, not taken away
+
+
 def test_a_move_must_pay_for_its_pause_and_catching_up() -> None:
     dear = Rules(pause_s=100.0, horizon_s=60.0)
     refused = decide(ask({"a": 10}, {"a": 8}), dear)

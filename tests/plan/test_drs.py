@@ -167,7 +167,7 @@ def test_too_small_a_budget_carries_as_much_as_it_can(budget: int) -> None:
     """Against every way to share the budget out."""
     _, proposal = Drs().propose(None, situation_at(VLD, 13.0, limits=Limits(budget=budget)))
     every = ((a, b, budget - a - b) for a in range(1, budget) for b in range(1, budget - a))
-    assert sustained_per_s(VLD, proposal.processors) == pytest.approx(
+    assert sustained_per_s(VLD, dict(proposal.processors)) == pytest.approx(
         max(sustained_per_s(VLD, dict(zip(VLD.names, k, strict=True))) for k in every)
     )
 

@@ -6,13 +6,14 @@ The rules, in the order they are asked:
 2. one at a time  a rescale still under way: nothing moves
 3. bounds         least and most processors, and the budget: the proposal is cut to them
 4. window         a smaller number is taken only as low as the largest proposal of the last ``settle_down_s``
-5. dead band      an operator's change of at most ``dead_band`` of what it has is not worth making, unless it must
-6. no escalation  more was given last time and did not help, though every operator keeps up: no more until the load
+5. calm           while latency is above ``calm_share`` of its bound the total does not fall, whatever the model says
+6. dead band      an operator's change of at most ``dead_band`` of what it has is not worth making, unless it must
+7. no escalation  more was given last time and did not help, though every operator keeps up: no more until the load
                   has changed
-7. cool-down      T_ra: ``cooldown_s`` since the last move, and since the start
-8. it pays        gain over ``horizon_s`` against the pause and the catching up, in slot-seconds
+8. cool-down      T_ra: ``cooldown_s`` since the last move, and since the start
+9. it pays        gain over ``horizon_s`` against the pause and the catching up, in slot-seconds
 
-Rule 8. A move stops the pipeline for ``pause_s``; with lambda arriving and capacity C it then needs
+Rule 9. A move stops the pipeline for ``pause_s``; with lambda arriving and capacity C it then needs
 pause lambda/(C - lambda) to catch up. All that time the slots serve old rows:
 
     cost = (pause + catch-up) x slots            gain = slots given back x horizon        (fewer slots)
@@ -47,10 +48,11 @@ def govern(ledger: Ledger, request: Request, rules: Rules, limits: Limits) -> tu
     want, cut = _bounded(request, limits)
     ledger = _remember(ledger, request.now_s, want, rules)
     kept, settling = _not_below_recent(ledger, request, want)
+    kept, hot = _not_while_late(request, kept, rules)
     kept, idle = _beyond_dead_band(request, kept, rules)
     if limits.budget is not None and sum(kept.values()) > limits.budget:
-        kept, settling, idle = want, (), ()  # processors that stay where they are would break the budget
-    want, notes = kept, (*cut, *settling, *idle)
+        kept, settling, hot, idle = want, (), (), ()  # processors that stay where they are would break the budget
+    want, notes = kept, (*cut, *settling, *hot, *idle)
     if all(want[name] == have for name, have in request.have.items()):
         return ledger, Verdict(request.have, (), notes)
     blocked = _no_escalation(ledger, request, want, rules) or _cool_down(ledger, request, rules)
@@ -119,6 +121,14 @@ def _not_below_recent(
                 )
             )
     return out, tuple(notes)
+
+
+def _not_while_late(request: Request, want: dict[str, int], rules: Rules) -> tuple[dict[str, int], tuple[Refusal, ...]]:
+    fewer = sum(request.have.values()) - sum(want.values())
+    if fewer <= 0 or request.late is None or request.late <= rules.calm_share:
+        return want, ()
+    why = f"latency is at {request.late:.2f}x its bound, {fewer} processors fewer only below {rules.calm_share:g}x"
+    return {name: max(count, request.have[name]) for name, count in want.items()}, (Refusal("calm", why),)
 
 
 def _beyond_dead_band(

@@ -15,7 +15,7 @@ class Rules:
     """The governor's settings, in seconds and shares.
 
     ``cooldown_s`` = inf only ever recommends. ``must_share``: a dead band never holds back an operator whose
-    utilisation at its present size is above this.
+    utilisation at its present size is above this. ``calm_share`` of a latency bound: above it nothing is taken away.
     """
 
     cooldown_s: float = 30.0
@@ -26,6 +26,7 @@ class Rules:
     pause_s: float = 1.0
     stale_after_s: float = 60.0
     helped_share: float = 0.05
+    calm_share: float = math.inf
 
     def __post_init__(self) -> None:
         for what in (
@@ -36,6 +37,7 @@ class Rules:
             "pause_s",
             "stale_after_s",
             "helped_share",
+            "calm_share",
         ):
             value = getattr(self, what)
             if math.isnan(value) or value < 0:
@@ -44,7 +46,7 @@ class Rules:
     @classmethod
     def none(cls) -> Rules:
         """Rules that let everything through: for studying a policy alone."""
-        return cls(0.0, 0.0, 0.0, 0.0, math.inf, 0.0, math.inf, 0.0)
+        return cls(0.0, 0.0, 0.0, 0.0, math.inf, 0.0, math.inf, 0.0, math.inf)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -18,10 +19,17 @@ from headgate.errors import BadInput
 _PAGE = "headgate-demo.html"
 _WORKER_CORES = 3
 _EXECUTORS = "1:3"
+_CLUSTER_PROMISE = "mean=10s"
+_CLUSTER_SHARE = 0.4
+"""Of the application's load: nodes that start on the machine which does the work take its cores for a while."""
+_LENGTH, _CLUSTER_LENGTH = "120", "150"
+"""With nodes a little longer, so that they are seen to go as well."""
 
 
 def demo(
-    length: Annotated[str, typer.Option("--seconds", metavar="S", help="How long to feed it: 60, 3min.")] = "120",
+    length: Annotated[
+        str | None, typer.Option("--seconds", metavar="S", help=f"How long to feed it: 60, 3min [{_LENGTH}].")
+    ] = None,
     app: Annotated[str, typer.Option(metavar="APP", help="What runs; see `headgate apps`.")] = "shop",
     policy: Annotated[str, typer.Option(help="Who decides; see `headgate policies`.")] = "headgate",
     slo: Annotated[list[str] | None, typer.Option(metavar="GOAL", help="The promise, such as mean=4s.")] = None,
@@ -31,7 +39,8 @@ def demo(
         str | None, typer.Option(metavar="LEAST:MOST", help="Executors that come and go (on a cluster).")
     ] = None,
     cluster: Annotated[
-        bool, typer.Option("--cluster", help="On a cluster of local workers, made for it: executors and nodes follow.")
+        bool,
+        typer.Option("--cluster", help="On a cluster of local workers, made for it: nodes follow too."),
     ] = False,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help=f"The page at the end [{_PAGE}].")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of the dashboard; 0 is a free one.")] = 0,
@@ -44,7 +53,9 @@ def demo(
 
     if cluster and (master != LOCAL or executors):
         raise BadInput("--cluster brings its own master and executors: leave --master and --executors out")
-    length_s, chosen = the_length_s(length), the_app(app)
+    length_s, chosen = the_length_s(length or (_CLUSTER_LENGTH if cluster else _LENGTH)), the_app(app)
+    if cluster:
+        chosen = replace(chosen, slo=_CLUSTER_PROMISE, calm_per_s=chosen.calm_per_s * _CLUSTER_SHARE)
     decides, promise, load = the_policy(policy), the_promise(chosen, slo), the_load(chosen, calm_per_s, None)
     telling = Telling(json_out, place_for(html) if html else _page())
     beside = Watching(dashboard, port, browser and not json_out, telling.progress)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,9 +28,6 @@ from headgate.spark.runs import registered
 
 if TYPE_CHECKING:
     from headgate.running.outcome import Outcome
-    from headgate.spark.runtime import Running
-
-    Following = Callable[[Running], AbstractContextManager[object]]
 
 Beside = Callable[[Path], AbstractContextManager[object]]
 """From the run's folder to what goes on next to it."""
@@ -76,7 +73,7 @@ def run_and_tell(
 
 def carry_out(wanted: Wanted, home: Path, out: Console | None, beside: Beside | None) -> Outcome:
     """Start Spark, run, stop Spark; the outcome is also left in the folder."""
-    from headgate.running.run_app import run_app
+    from headgate.running.run_app import Surroundings, run_app
     from headgate.spark.controller import Control
     from headgate.spark.ground import ground_of
     from headgate.spark.session import spark_session
@@ -91,31 +88,15 @@ def carry_out(wanted: Wanted, home: Path, out: Console | None, beside: Beside | 
     ctrl_c.listen()
     try:
         slots = wanted.budget or ground.slots or spark.sparkContext.defaultParallelism
-        control = Control(wanted.policy, wanted.promise, slots, dry_run=wanted.dry_run)
+        control = Control(wanted.policy, wanted.promise, slots, dry_run=wanted.dry_run, startup_s=ground.startup_s)
         lines = ProgressLines(out, home) if out else None
-        load, following = wanted.load, _all_of(ground.fleet(spark), (lambda _: beside(home)) if beside else None)
-        outcome = run_app(
-            wanted.app, spark, home, load, wanted.length_s, control, wanted.fuse, lines, following, ctrl_c.leave
-        )
+        around = Surroundings(ground.fleet(spark), beside, lines, ctrl_c.leave)
+        outcome = run_app(wanted.app, spark, home, wanted.load, wanted.length_s, control, wanted.fuse, around)
     finally:
         spark.stop()
         ctrl_c.forget()
     write_whole(home / "outcome.json", json.dumps(finite(as_document(outcome))))
     return outcome
-
-
-def _all_of(*makers: Callable[[Running], AbstractContextManager[object]] | None) -> Following:
-    """One block for all that runs beside a pipeline."""
-
-    @contextmanager
-    def together(running: Running) -> Iterator[None]:
-        with ExitStack() as stack:
-            for make in makers:
-                if make is not None:
-                    stack.enter_context(make(running))
-            yield
-
-    return together
 
 
 def _made(name: str) -> Path:

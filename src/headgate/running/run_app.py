@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from headgate.running.outcome import Outcome, outcome_of
 from headgate.running.sizing import learned_so_far, processors_for
 from headgate.spark.batch_log import Tail
 from headgate.spark.controller import Control
+from headgate.spark.fleet import Fleet
 from headgate.spark.runtime import Running, start
 from headgate.spark.supervisor import Supervisor
 
@@ -28,7 +29,26 @@ _LOGGED_S = 1.0
 """The last batch is in the log by then."""
 _WARM_UP_ROWS = (20, 20, 20, 20, 20, 20, 60, 20, 120)
 """The first batches compile; the last ones are of different size, so that they tell what a row costs."""
+_FLEET_S = 60.0
+"""How long executors and nodes may take to come before the load begins without them."""
+_ROUNDS_WITH_THE_FLEET = 4
+"""A second's load each."""
 Progress = Callable[[float, Tick | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What goes on around a run.
+
+    ``fleet`` makes what brings executors and nodes to the plan, where there are any; ``beside`` what stands next to
+    the run's folder while it is fed; ``progress`` is told twice a second. Once ``leave`` is set, no more is fed; what
+    is inside comes out and is judged.
+    """
+
+    fleet: Callable[[Running], Fleet] | None = None
+    beside: Callable[[Path], AbstractContextManager[object]] | None = None
+    progress: Progress | None = None
+    leave: threading.Event = field(default_factory=threading.Event)
 
 
 def run_app(
@@ -39,25 +59,30 @@ def run_app(
     seconds: float,
     control: Control,
     fuse: bool = True,
-    progress: Progress | None = None,
-    fleet: Callable[[Running], AbstractContextManager[object]] | None = None,
-    leave: threading.Event | None = None,
+    around: Surroundings | None = None,
 ) -> Outcome:
     """Feed ``app`` for ``seconds`` of ``load`` under ``control``, wait for the last row, and check the answer.
 
-    ``fleet`` makes what brings executors and nodes to the plan, where there are any. Once ``leave`` is set, no
-    more is fed; what is inside comes out and is judged. Interrupted, the run stops between two batches. Started again
-    in the same folder, it goes on where it was.
+    Interrupted, the run stops between two batches. Started again in the same folder, it goes on where it was.
     """
-    leave = leave or threading.Event()
-    with app.brought_up() as ready, start(pipeline := ready.build(), spark, folder, app.processors, fuse) as running:
-        warm_up(app, running, leave)
+    around = around or Surroundings()
+    with (
+        app.brought_up() as ready,
+        start(pipeline := ready.build(), spark, folder, app.processors, fuse) as running,
+        around.fleet(running) if around.fleet else nullcontext() as fleet,
+    ):
+        warm_up(app, running, around.leave)
         _size(app, running, control, load(0.0))
+        if fleet is not None:
+            _bring_up(fleet, app, running, control, load(0.0), around.leave)
         feeds = {name: running.feed(name) for name in running.graph.sources}
         began_s = time.time()
         feeder = Feeder(app, feeds, load, seconds) if app.rows and feeds else None
-        with Supervisor(running.layout, control) as supervisor, fleet(running) if fleet else nullcontext():
-            ticks, interrupted = _watch(running, feeder, seconds, progress, leave)
+        with (
+            Supervisor(running.layout, control) as supervisor,
+            around.beside(folder) if around.beside else nullcontext(),
+        ):
+            ticks, interrupted = _watch(running, feeder, seconds, around)
         if supervisor.deaths:
             running.restarts.append(
                 f"the controller died {len(supervisor.deaths)} times, see {running.layout.controller_log.name}"
@@ -70,17 +95,29 @@ def run_app(
         return replace(found, interrupted=interrupted)
 
 
-def warm_up(app: App, running: Running, leave: threading.Event | None = None) -> None:
+def warm_up(
+    app: App, running: Running, leave: threading.Event | None = None, rounds: Sequence[int] = _WARM_UP_ROWS
+) -> None:
     """A few rows through every operator, so that nobody's latency is Spark compiling its first batches."""
     if app.rows is None:
         return
     feeds = {name: running.feed(name) for name in running.graph.sources}
-    for rows in _WARM_UP_ROWS:
+    for rows in rounds:
         if leave is not None and leave.is_set():
             raise KeyboardInterrupt
         for name, feed in feeds.items():
             feed.append(app.rows(name, feed.rows, rows))
         running.drain()
+
+
+def _bring_up(
+    fleet: Fleet, app: App, running: Running, control: Control, rate_per_s: float, leave: threading.Event
+) -> None:
+    """The executors that the load begins with, warm: sized again by a second's load at a time, and waited for."""
+    fleet.wait_until_complete(_FLEET_S)
+    warm_up(app, running, leave, (max(int(rate_per_s), 1),) * _ROUNDS_WITH_THE_FLEET)
+    _size(app, running, control, rate_per_s)
+    fleet.wait_until_complete(_FLEET_S)
 
 
 def _size(app: App, running: Running, control: Control, rate_per_s: float) -> None:
@@ -94,9 +131,7 @@ def _size(app: App, running: Running, control: Control, rate_per_s: float) -> No
     running.set_processors(processors_for(rate_per_s, running.graph, control, topology, records))
 
 
-def _watch(
-    running: Running, feeder: Feeder | None, seconds: float, progress: Progress | None, leave: threading.Event
-) -> tuple[list[Tick], bool]:
+def _watch(running: Running, feeder: Feeder | None, seconds: float, around: Surroundings) -> tuple[list[Tick], bool]:
     """Until the load has ended and its last row is out: what the controller told on the way, and whether it was cut."""
     tail, ticks, began_s = Tail(running.layout.ticks), list[Tick](), time.time()
     for _ in tail.lines():
@@ -104,13 +139,13 @@ def _watch(
     if feeder is not None:
         feeder.start()
     try:
-        while not leave.is_set() and _goes_on(feeder, began_s + seconds):
+        while not around.leave.is_set() and _goes_on(feeder, began_s + seconds):
             running.check()
             ticks.extend(json.loads(line) for line in tail.lines())
-            if progress is not None:
-                progress(min((time.time() - began_s) / seconds, 1.0), ticks[-1] if ticks else None)
+            if around.progress is not None:
+                around.progress(min((time.time() - began_s) / seconds, 1.0), ticks[-1] if ticks else None)
     finally:
-        cut = leave.is_set()
+        cut = around.leave.is_set()
         if feeder is not None:
             feeder.stop()
     if feeder is not None and feeder.problem is not None:

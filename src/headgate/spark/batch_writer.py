@@ -75,6 +75,8 @@ class BatchWriter:
     """Where its tasks should run, one for each; where empty, Spark chooses. Whoever knows the executors sets it."""
     held: bool = False
     """Set when the pipeline stops: an edge admits nothing more by itself, a stream of Spark's own has to be refused."""
+    disturbed_until_s: float = 0.0
+    """Batches that begin before then tell nothing of what rows cost: executors come, and their first tasks are slow."""
     _last_s: float = field(default_factory=time.time)
 
     def __call__(self, batch: DataFrame, number: int) -> None:
@@ -91,8 +93,8 @@ class BatchWriter:
         now_s, self._last_s = time.time(), began_s
         weighed = sum(manifest.published_s * manifest.rows for manifest in taken)
         entered_s = weighed / rows if rows and taken else None
-        cold, task_rows = self.started <= _COLD, self._task_rows()
-        self.notes[number] = BatchNote(rows, rows_out, k, entered_s, now_s, born, cold, task_rows)
+        cold = self.started <= _COLD or began_s < self.disturbed_until_s
+        self.notes[number] = BatchNote(rows, rows_out, k, entered_s, now_s, born, cold, self._task_rows())
 
     def _processors(self) -> int:
         """The k that the tasks of this batch were cut for; the plan may have moved on since."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import time
 from dataclasses import dataclass, replace
@@ -33,7 +34,12 @@ from headgate.spark.plan_file import OperatorPlan, PlanFile
 from headgate.spark.what_if import WhatIf
 
 _LEAD_STEPS = 2
+_CALM_SHARE = 0.8
+_PACED_SHARE = 0.3
+"""Of a mean promise, that batches may wait, where an executor must start before there are more processors: what batches
+wait by is then not there for what comes meanwhile."""
 _MOST_LOG_BYTES = 8_000_000
+_TIMES = ("interval_s", "cooldown_s", "settle_down_s", "startup_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,7 @@ class Control:
     """What a user chooses of the loop. ``budget`` is the slots there are; ``dry_run`` only advises.
 
     A change of k is in force at the next batch and costs nothing else, so the loop may move at every look.
+    ``startup_s`` is what an executor takes to come where more processors need more of them: so far ahead is looked.
     """
 
     policy: str = "headgate"
@@ -50,13 +57,14 @@ class Control:
     cooldown_s: float = 1.0
     settle_down_s: float = 6.0
     dry_run: bool = False
+    startup_s: float = 0.0
 
     def arguments(self) -> list[str]:
         """As command-line arguments of the controller's process."""
         budget = [] if self.budget is None else [f"--budget={self.budget}"]
         slo = [f"--slo={text}" for text in self.slo]
         dry = ["--dry-run"] if self.dry_run else []
-        times = [f"--{w.replace('_', '-')}={getattr(self, w)}" for w in ("interval_s", "cooldown_s", "settle_down_s")]
+        times = [f"--{w.replace('_', '-')}={getattr(self, w)}" for w in _TIMES]
         return [f"--policy={self.policy}", *slo, *budget, *times, *dry]
 
 
@@ -135,10 +143,11 @@ def settings_of(graph: RunningGraph, control: Control) -> Settings:
     """The loop's settings for a live pipeline: quick to add, slower to take away."""
     entry = policy_entry(control.policy)
     most = {node.name: node.key_groups for node in graph.nodes if node.stateful}
+    goal = goal_from(list(control.slo))
     return Settings(
         graph.topology(),
-        _quick(entry.build(())),
-        goal_from(list(control.slo)),
+        _timed(entry.build(()), control),
+        goal,
         limits=Limits(budget=control.budget, most_of=most),
         rules=Rules(
             cooldown_s=control.cooldown_s,
@@ -146,14 +155,20 @@ def settings_of(graph: RunningGraph, control: Control) -> Settings:
             dead_band=0.0,  # it guards against moves that cost more than they bring: here a move costs nothing
             pause_s=0.5,
             stale_after_s=30.0,
+            calm_share=_CALM_SHARE if goal.cost_per_hour is None else math.inf,
         ),
         forecaster=forecaster("trend", step_s=control.interval_s) if entry.forecaster else None,
     )
 
 
-def _quick(policy: AnyPolicy) -> AnyPolicy:
-    """Ours looks no further ahead than a move takes here: this look to the next, and one batch."""
-    return replace(policy, lead_steps=_LEAD_STEPS) if isinstance(policy, HeadgatePolicy) else policy
+def _timed(policy: AnyPolicy, control: Control) -> AnyPolicy:
+    """Ours looks no further ahead than a move takes here: this look to the next, one batch, and an executor's start."""
+    if not isinstance(policy, HeadgatePolicy):
+        return policy
+    if not control.startup_s:
+        return replace(policy, lead_steps=_LEAD_STEPS)
+    steps = _LEAD_STEPS + math.ceil(control.startup_s / control.interval_s)
+    return replace(policy, lead_steps=steps, paced_share=_PACED_SHARE)
 
 
 def _planned(now: OperatorPlan, name: str, decision: Decision) -> OperatorPlan:
@@ -185,6 +200,7 @@ def main() -> None:
     parser.add_argument("--interval-s", type=float, default=2.0)
     parser.add_argument("--cooldown-s", type=float, default=1.0)
     parser.add_argument("--settle-down-s", type=float, default=6.0)
+    parser.add_argument("--startup-s", type=float, default=0.0)
     parser.add_argument("--dry-run", action="store_true")
     given = parser.parse_args()
     control = Control(
@@ -195,6 +211,7 @@ def main() -> None:
         given.cooldown_s,
         given.settle_down_s,
         given.dry_run,
+        given.startup_s,
     )
     run(Layout(given.folder), control, parent=os.getppid())
 

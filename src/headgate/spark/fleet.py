@@ -13,7 +13,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -25,10 +25,13 @@ from headgate.spark.batch_log import append_line
 from headgate.spark.executors import Executors
 from headgate.spark.nodes import NodeProvider
 from headgate.spark.plan_file import Plan, PlanFile
+from headgate.spark.scheduler import Executor
 from headgate.spark.seating import Hosts, Seating
 
 _EVERY_S = 1.0
 _AGAIN_AFTER_S = 30.0
+_DISTURBED_S = 5.0
+"""Batches that begin so long after an executor came or was made warm are still slower than they will be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +91,18 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """What a fleet reads and what it moves: the plan, executors, nodes where there are any, and places for tasks."""
+    """What a fleet reads and what it moves: the plan, executors, nodes where there are any, and places for tasks.
+
+    ``warm`` picks the executors that are, and sees to the others; ``disturbed`` is told until when batches are slow for
+    no reason of their own.
+    """
 
     plan: PlanFile
     seating: Seating
     executors: Executors
     place: Callable[[Hosts], None]
+    warm: Callable[[Sequence[Executor]], list[Executor]]
+    disturbed: Callable[[float], None]
     nodes: NodeProvider | None = None
 
 
@@ -106,7 +115,7 @@ class Fleet:
         self._asked: int | None = None
         self._again_s = self._nodes_again_s = self._not_before_s = 0.0
         self._seats: Hosts | None = None
-        self._ended = threading.Event()
+        self._ended, self._complete = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="headgate-fleet", daemon=True)
 
     def __enter__(self) -> Fleet:
@@ -118,6 +127,11 @@ class Fleet:
     ) -> None:
         self._ended.set()
         self._thread.join(timeout=60)
+
+    def wait_until_complete(self, timeout_s: float) -> bool:
+        """Until there are as many executors as the plan needs, at the next look at it; whether that came in time."""
+        self._complete.clear()
+        return self._complete.wait(timeout_s)
 
     def _run(self) -> None:
         while not self._ended.wait(_EVERY_S):
@@ -146,7 +160,13 @@ class Fleet:
             # asking for the nodes may be a call to a cloud: at once after a change, else now and then
             self._nodes_again_s = now_s + _AGAIN_AFTER_S
             self._fewer_nodes(want)
-        self._seat(plan)
+        here = [executor for executor in ends.executors.all() if not executor.draining]
+        warm = ends.warm(here)
+        self._seat(plan, warm, len(here) - len(warm))
+        if want > have or len(warm) < len(here):
+            ends.disturbed(time.time() + _DISTURBED_S)
+        elif len(warm) >= needed:
+            self._complete.set()
 
     def _resize(self, plan: Plan, want: int, have: int, now_s: float) -> None:
         self._asked, self._again_s = want, now_s + _AGAIN_AFTER_S
@@ -188,23 +208,31 @@ class Fleet:
             count = len(running) - len(leaving)
             self._say(f"nodes {len(running)} -> {count}: {want} executors do not need them", nodes=count)
 
-    def _seat(self, plan: Plan) -> None:
-        """Say where tasks should run, when that changed; while not all have a slot of their own, Spark chooses."""
-        here = [executor for executor in self._ends.executors.all() if not executor.draining]
-        found = self._ends.seating.hosts(plan, here)
-        seats = {} if isinstance(found, DoesNotFit) else found
+    def _seat(self, plan: Plan, warm: Sequence[Executor], cold: int) -> None:
+        """Say where tasks should run, when that changed.
+
+        While not all have a slot of their own, Spark chooses; but rather among warm executors than a cold one.
+        """
+        found = self._ends.seating.hosts(plan, warm)
+        seats = found if not isinstance(found, DoesNotFit) else _anywhere(plan, warm) if cold else {}
         if seats == self._seats:
             return
         self._seats = seats
         self._ends.place(seats)
         if isinstance(found, DoesNotFit):
-            self._say(f"places are Spark's choice: {found.why}")
+            waits = f", {cold} executors are being made warm" if cold else ""
+            self._say(f"places are Spark's choice: {found.why}{waits}")
         else:
             told = (f"{name} on {', '.join(map(_times, Counter(hosts).items()))}" for name, hosts in seats.items())
             self._say(f"places by {self._ends.seating.placer.name}: {'; '.join(told)}")
 
     def _say(self, text: str, **counts: int) -> None:
         append_line(self._log, json.dumps({"at_s": round(time.time(), 3), "what": text, **counts}))
+
+
+def _anywhere(plan: Plan, executors: Sequence[Executor]) -> Hosts:
+    """All hosts for every operator."""
+    return dict.fromkeys(plan.operators, tuple(sorted({executor.host for executor in executors})))
 
 
 def _times(seat: tuple[str, int]) -> str:

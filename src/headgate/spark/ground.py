@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,13 +13,17 @@ from headgate.spark.cluster import Cluster
 from headgate.spark.cluster_state import default_folder
 from headgate.spark.executors import Executors
 from headgate.spark.fleet import Ends, Fleet, Shape
+from headgate.spark.java import QUICK_JAVA
 from headgate.spark.nodes import LocalNodes, NodeProvider
 from headgate.spark.plan_file import PlanFile
 from headgate.spark.runtime import Running
 from headgate.spark.seating import Seating
+from headgate.spark.warming import Warming
 
 OWN_CLUSTER = "cluster"
 """The master's name for the cluster that ``headgate cluster up`` started; ``cluster:DIR`` if it was given a folder."""
+_STARTUP_S = 15.0
+"""From the wish for an executor on a new node to its first warm task: 15 s on two busy cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +36,16 @@ class Ground:
     nodes: NodeProvider | None = None
 
     @property
+    def startup_s(self) -> float:
+        """How long more processors take, where executors must come first."""
+        return _STARTUP_S if self.shape and self.shape.most > self.shape.least else 0.0
+
+    @property
     def slots(self) -> int | None:
         """The most processors there can be, where that is known before Spark starts."""
         return self.shape.slots if self.shape else None
 
-    def fleet(self, spark: SparkSession) -> Callable[[Running], AbstractContextManager[object]] | None:
+    def fleet(self, spark: SparkSession) -> Callable[[Running], Fleet] | None:
         """What makes executors and nodes follow the plan of a running pipeline; ``None`` where there are none."""
         shape, nodes = self.shape, self.nodes
         if shape is None:
@@ -45,7 +53,9 @@ class Ground:
 
         def follow(running: Running) -> Fleet:
             plan, seating = PlanFile(running.layout.plan), Seating(running.graph.topology())
-            return Fleet(Ends(plan, seating, Executors(spark), running.place, nodes), shape, running.layout.fleet)
+            warm = Warming(spark, running.layout.warming).warm_of
+            ends = Ends(plan, seating, Executors(spark), running.place, warm, running.disturbed, nodes)
+            return Fleet(ends, shape, running.layout.fleet)
 
         return follow
 
@@ -68,11 +78,14 @@ def ground_of(master: str, executors: str | None = None, executor_cores: int = 1
         raise EnvironmentLacks("no cluster runs here: start one with `headgate cluster up --workers 2`")
     nodes = LocalNodes(own, max((w.cores for w in status.workers), default=1)) if own and status else None
     url = status.url if status else master
+    basis = {"spark.executor.cores": str(executor_cores)} | (
+        {"spark.executor.extraJavaOptions": QUICK_JAVA} if own else {}
+    )
     if executors is None:
-        return Ground(url, {"spark.executor.cores": str(executor_cores)})
+        return Ground(url, basis)
     shape = Shape(executor_cores, *_range(executors))
     settings = {
-        "spark.executor.cores": str(executor_cores),
+        **basis,
         "spark.executor.instances": str(shape.least),
         "spark.cores.max": str(shape.slots),
     }

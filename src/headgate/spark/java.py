@@ -17,8 +17,9 @@ from headgate.errors import EnvironmentLacks
 LOOPBACK = "127.0.0.1"
 # A master or a worker keeps lists of names, no rows: a quarter of the gigabyte Spark would give it is plenty.
 DAEMON_MEMORY = "256m"
-# They compute little, so the quick compiler and the plain collector do: starting one takes half the processor time.
-DAEMON_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# The quick compiler and the plain collector: starting a process takes half the processor time. Right for daemons, which
+# compute little, and for executors that start on a machine whose cores the pipeline is using already.
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def find_java() -> Path:
@@ -61,5 +62,5 @@ def daemon_environment(host: str, settings: Mapping[str, str]) -> dict[str, str]
         "SPARK_LOCAL_IP": host,
         "SPARK_PUBLIC_DNS": host,
         "SPARK_DAEMON_MEMORY": DAEMON_MEMORY,
-        "SPARK_DAEMON_JAVA_OPTS": f"{DAEMON_JAVA} {theirs} {ours}",
+        "SPARK_DAEMON_JAVA_OPTS": f"{QUICK_JAVA} {theirs} {ours}",
     }

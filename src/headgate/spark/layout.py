@@ -35,6 +35,11 @@ class Layout:
         return self.folder / "fleet.jsonl"
 
     @property
+    def warming(self) -> Path:
+        """Where new executors write before they take part; empty else."""
+        return self.folder / "warming"
+
+    @property
     def nodes(self) -> Path:
         """How busy executors and nodes are; written by the driver."""
         return self.folder / "nodes.json"

@@ -154,6 +154,11 @@ class Running:
         for name, one in self._prepared.items():
             one.writer.hosts = hosts.get(name, ())
 
+    def disturbed(self, until_s: float) -> None:
+        """Learn nothing from batches that begin before then: something beside them makes them slow."""
+        for one in self._prepared.values():
+            one.writer.disturbed_until_s = until_s
+
     def records(self, name: str) -> list[BatchRecord]:
         """The batches of one operator that are still in its log."""
         return [BatchRecord.from_json(line) for line in Tail(self.layout.batches(name)).lines()]
