@@ -1,16 +1,19 @@
-"""A day of a hundred operators in the dashboard: its memory, what answers take, and how soon fifty browsers hear.
+"""A day of a hundred operators in the dashboard: its memory, what answers take, how soon fifty listeners hear, and
+whether the page stays smooth in a real browser while ticks come in and somebody moves over its plots.
 
     python benchmarks/dashboard_load.py [TICKS] [OPERATORS] [CLIENTS]
 
 The server is a real one beside a folder whose ticks.jsonl holds the whole day in one file, far more than a controller
 leaves (it puts the file aside at 8 MB), so that reading it is part of what is measured. Times depend on what else the
-machine does: processor time of the server is told next to them.
+machine does: processor time of the server is told next to them. A page is smooth where no task of its script holds up
+a frame for long; without chromium that part is left out.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
+import shutil
 import statistics
 import sys
 import tempfile
@@ -20,6 +23,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from cpu import cpu_s, memory_mb
+from playwright.sync_api import sync_playwright
 from headgate.dashboard.child import Dashboard
 
 _BEGAN_S = 1_800_000_000.0
@@ -137,6 +141,47 @@ def tell_all(beside: Dashboard, folder: Path, ticks: int, operators: int, client
     print(f"\na tick reaches the first of {clients} listeners after {first:.0f} ms, the last after {last:.0f} ms")
 
 
+_WATCH = """() => {
+  window.frames_ms = []; window.tasks_ms = [];
+  new PerformanceObserver(l => l.getEntries().forEach(e => tasks_ms.push(e.duration))).observe({type: "longtask"});
+  let before = performance.now();
+  const frame = now => { frames_ms.push(now - before); before = now; requestAnimationFrame(frame); };
+  requestAnimationFrame(frame);
+}"""
+
+
+def look(beside: Dashboard, folder: Path, ticks: int, operators: int, seconds: int = 20) -> None:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        print("\nno chromium here: how smooth the page is was left out")
+        return
+    with sync_playwright() as playing:
+        browser = playing.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1440, "height": 1000})
+        begin = time.monotonic()
+        page.goto(beside.url)
+        page.locator("#processors canvas").wait_for()
+        drawn_s = time.monotonic() - begin
+        page.evaluate(_WATCH)
+        box = page.locator("#processors canvas").bounding_box()
+        assert box is not None
+        for second in range(seconds):
+            if second % 2 == 0:
+                with (folder / "ticks.jsonl").open("a") as file:
+                    file.write(tick(ticks + 1 + second // 2, operators) + "\n")
+            for place in range(10):
+                x = box["x"] + box["width"] * (0.1 + 0.08 * place)
+                page.mouse.move(x, box["y"] + box["height"] / 2)
+                page.wait_for_timeout(100)
+        frames, tasks = sorted(page.evaluate("frames_ms")), page.evaluate("tasks_ms")
+        heap_mb = page.evaluate("performance.memory.usedJSHeapSize") / 1e6
+        browser.close()
+    p95 = frames[int(0.95 * len(frames))]
+    print(f"\nin the browser: drawn after {drawn_s:.1f} s; over {seconds} s a frame each {statistics.median(frames):.0f} ms")
+    print(f"95% of them within {p95:.0f} ms, the longest {frames[-1]:.0f} ms; {len(tasks)} tasks above 50 ms,")
+    print(f"the longest {max(tasks, default=0):.0f} ms; {heap_mb:.0f} MB of script memory")
+
+
 def main() -> None:
     ticks, operators, clients = (int(given) for given in (sys.argv[1:] + ["43200", "100", "50"][len(sys.argv) - 1 :]))
     with tempfile.TemporaryDirectory() as kept:
@@ -146,6 +191,7 @@ def main() -> None:
             read_past(beside)
             ask_all(beside, ticks)
             tell_all(beside, folder, ticks, operators, clients)
+            look(beside, folder, ticks, operators)
             print(f"{memory_mb(beside.pid):.0f} MB resident at the end")
 
 

@@ -3,8 +3,9 @@
 Usage: fidelity_of_apps.py [--apps a,b] [--seconds S] [--html FILE] [--out FILE.jsonl]
 
 What bounds it: applications that compute share the machine's cores, and more tasks than cores gain nothing. The three
-dataflows are taken with tasks that wait instead; the others have at most as many processors an operator as there are
-cores, and as that leaves few allocations, each at several rates.
+dataflows are taken with tasks that wait instead, top_n with a look-up that waits (shop), fpd with transactions that are
+fetched first; operators that compute have at most as many processors as there are cores. For vld, which only
+computes, that leaves few allocations, so each may come at several rates.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from headgate.report.fidelity_page import fidelity_page
 from headgate.running.fidelity import measure_fidelity
 from headgate.spark.session import spark_session
 
-APPS = "linear_waiting,diamond_waiting,star_waiting,vld,fpd,top_n"
+APPS = "linear_waiting,diamond_waiting,star_waiting,shop,vld,fpd_waiting"
 COMPUTING: dict[str, dict[str, Any]] = {
-    # with two cores, shares whose halves lie between the others: else work per core is the same at two settings
-    "vld": {"rate_per_s": 70.0, "shares": (0.25, 0.64, 1.0), "pace_s": 3.5, "most": usable_cores()},
+    "vld": {"rate_per_s": 70.0, "shares": (0.2, 0.35, 0.55, 0.8, 1.0), "pace_s": 3.5, "most": usable_cores()},
+    "fpd_waiting": {"most": {"detect": usable_cores(), "report": usable_cores()}},
 }
 
 

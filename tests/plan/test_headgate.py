@@ -59,6 +59,20 @@ def test_the_forecasts_quantile_is_planned_for() -> None:
     assert "58" in more.reasons[0]
 
 
+def test_where_the_promise_leaves_room_the_mean_forecast_is_enough() -> None:
+    """A load of 66 instead of 55 for 20 s makes rows wait 4 s longer."""
+    ahead = Forecast(10.0, np.full(6, 55.0), np.full(6, 6.7))
+
+    def planned_for(mean_s: float) -> float:
+        policy = HeadgatePolicy(lead_steps=2)
+        situation = replace(situation_at(CHAIN, 40.0, Goal(mean_s=mean_s)), forecast=ahead)
+        return float(proposed(situation, policy).reasons[0].split()[1])
+
+    assert planned_for(4 / 0.3 + 0.1) == 55.0
+    assert planned_for(2 / 0.3) == pytest.approx(66.0 / 1.1, rel=1e-2)
+    assert planned_for(0.6 / 1000) == pytest.approx(60.0, rel=1e-2)  # 1.5 times the load now is the most
+
+
 def test_a_forecast_that_has_seen_little_cannot_ask_for_the_moon() -> None:
     situation = situation_at(CHAIN, 40.0, Goal(mean_s=0.6))
     wild = proposed(replace(situation, forecast=Forecast(10.0, np.full(6, 4000.0), np.full(6, 2.0))))

@@ -8,6 +8,7 @@ import pytest
 from headgate.domain import Edge, Forecast, Goal, Observation, Operator, OperatorObservation, Situation, Topology
 from headgate.plan.demand import situation_at
 from headgate.plan.headgate import HeadgatePolicy, Memory
+from headgate.plan.headgate_on_time import useful_rate
 from headgate.plan.on_time import Timing
 
 ONE = Topology("t", (Operator("a", 100.0),), (Edge("source", "a"),))
@@ -52,6 +53,23 @@ def test_a_capacity_that_turns_out_lower_is_learned() -> None:
     memory = after(weaker)[0]
     assert memory.on_time is not None
     assert memory.on_time.judged.late == 60
+
+
+def test_useful_time_tells_the_capacity_of_a_step_on_time() -> None:
+    """Though no step was ever late: 11 processors carry 1,600, not the 1,100 that was thought."""
+    thought = [seen(900.0, 11, 60.0 * i) for i in range(60)]
+    faster = OperatorObservation(arrivals_per_s=900.0, service_per_s=1600.0 / 11)
+    told = [replace(one, observation=replace(one.observation, operators={"a": faster})) for one in thought]
+    assert after(told)[1] < after(thought)[1]
+
+
+def test_the_capacity_of_a_pipeline_is_that_of_the_operator_which_lets_least_through() -> None:
+    two = Topology("t", (Operator("a", 100.0), Operator("b", 50.0)), (Edge("source", "a"), Edge("a", "b", 2.0)))
+    operators = {"a": OperatorObservation(service_per_s=90.0), "b": OperatorObservation(service_per_s=60.0)}
+    situation = replace(situation_at(two, 100.0, GOAL), observation=Observation(0.0, 100.0, {"a": 3, "b": 4}, operators))
+    assert useful_rate(situation) == pytest.approx(min(3 * 90.0, 4 * 60.0 / 2))
+    lacking = replace(situation.observation, operators={"a": operators["a"]})
+    assert useful_rate(replace(situation, observation=lacking)) is None
 
 
 def test_between_the_decisions_of_a_cycle_it_only_learns() -> None:

@@ -135,6 +135,10 @@ def test_every_move_of_the_fleet_is_told_with_its_reason(followed: Seen) -> None
     assert any("places by mc-stream" in text for text in told)
 
 
+def test_a_new_executor_is_made_warm_before_it_takes_part(followed: Seen) -> None:
+    assert any("executors are being made warm" in text for text in followed["fleet"])
+
+
 def test_nothing_is_lost_or_doubled_while_the_fleet_follows_the_plan(followed: Seen) -> None:
     answer = followed["answer"]
     assert (answer["lost"], answer["duplicated"], answer["exact"]) == (0, 0, True), answer["note"]

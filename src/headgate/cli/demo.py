@@ -40,7 +40,11 @@ def demo(
     ] = None,
     cluster: Annotated[
         bool,
-        typer.Option("--cluster", help="On a cluster of local workers, made for it: nodes follow too."),
+        typer.Option(
+            "--cluster",
+            help="On a cluster of local workers, made for it: nodes follow too. They start on the machine that does the "
+            f"work, so the promise is {_CLUSTER_PROMISE} and the load {_CLUSTER_SHARE:g} of the usual [150 s].",
+        ),
     ] = False,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help=f"The page at the end [{_PAGE}].")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of the dashboard; 0 is a free one.")] = 0,

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from headgate.cli.out import console, place_for, print_json, write_page
 from headgate.cli.wanted import the_app, the_length_s
-from headgate.config.goal_text import duration_s
+from headgate.config.goal_text import duration_s, pairs_from
 from headgate.errors import BadInput
 from headgate.report.fidelity_cells import HEADINGS, cells
 from headgate.report.figures import rate, seconds
@@ -32,7 +32,8 @@ def fidelity(
         int | None, typer.Option(min=1, metavar="K", help="Only allocations of so many processors in all.")
     ] = None,
     most: Annotated[
-        int | None, typer.Option(min=1, metavar="K", help="At most so many for an operator: cores, where it computes.")
+        str | None,
+        typer.Option(metavar="K|NAME=K,..", help="At most so many for an operator: cores, where it computes."),
     ] = None,
     length: Annotated[str, typer.Option("--seconds", metavar="S", help="How long each of them runs.")] = "25",
     pace: Annotated[
@@ -51,7 +52,7 @@ def fidelity(
     chosen, length_s = the_app(app), the_length_s(length)
     if rate_per_s is not None and not rate_per_s > 0:
         raise BadInput(f"--rate is {rate_per_s:g}: give rows a second, above 0")
-    page = place_for(html) if html else None
+    page, limits = place_for(html) if html else None, None if most is None else most_from(most)
     told = Console(stderr=True, highlight=False, quiet=json_out)
     told.print(f"starting Spark ({master}) and {chosen.name}")
     spark = spark_session(master, {"spark.driver.memory": "1g"}, f"headgate fidelity {chosen.name}")
@@ -69,7 +70,7 @@ def fidelity(
                 fuse,
                 pace_s,
                 total=total,
-                most=most,
+                most=limits,
             )
     finally:
         spark.stop()
@@ -77,6 +78,19 @@ def fidelity(
         write_page(page, fidelity_page([found]))
     print_json(as_document(found)) if json_out else show(found, console())
     return 0
+
+
+def most_from(text: str) -> int | dict[str, int]:
+    """One limit for all operators, or one for each that is named.
+
+    >>> most_from("2"), most_from("detect=2, report=1")
+    (2, {'detect': 2, 'report': 1})
+    """
+    found = pairs_from(text if "=" in text else f"all={text}", "--most")
+    for name, count in found.items():
+        if count < 1 or count != int(count):
+            raise BadInput(f"--most of {name} is {count:g}: give a whole number of at least 1")
+    return {name: int(count) for name, count in found.items()} if "=" in text else int(found["all"])
 
 
 def as_document(found: Fidelity) -> dict[str, object]:

@@ -1,13 +1,16 @@
-"""What m machines sustain, as a power law that is learned from few small sizes and from every step near its limit.
+"""What m machines sustain: a power law with room for another shape, learned from few small sizes and from every step.
 
-    log C = a + b log m + noise,   b ~ N(0.9, 0.1^2) before the first sample,   noise ~ N(0, s^2)
+    log C = a + b log m + sum_j c_j hat_j(log2 m) + noise
+    b ~ N(0.9, 0.1^2),  c_j ~ N(0, 0.03^2) before the first sample,  noise ~ N(0, s^2)
 
-Two numbers extrapolate from 3, 4, 6 and 8 machines to a hundred without turning down or running into a pole, and their
-posterior says how little is known there:  sd(log C_m)^2 = s^2 + x' V x,  x = (1, log m).
+The power law extrapolates from 3, 4, 6 and 8 machines to a hundred without turning down or running into a pole; hats
+at 1, 2, 4, .. machines, linear in between, take up how the truth differs from it where it was seen. The posterior says
+how little is known of a size:  sd(log C_m)^2 = s^2 + x' V x.  s^2 is the mean square of what samples were off by, with
+``_ASSUMED_NOISE`` counted as ``_ASSUMED`` of them.
 
-A late step shows the capacity itself: a sample. It is a low one, since it was late, so samples alone would sink the
-curve. A step on time shows that the capacity exceeded the load; with z = (log load - log C_m)/s and the hazard
-r = phi(z)/(1 - Phi(z)), Newton's step on that likelihood (Tobit) is a sample log C_m + s r/w of weight w = r (r - z).
+A measured capacity is a sample. Where it is known of late steps only, those on time speak too: theirs exceeded the load;
+with z = (log load - log C_m)/s and the hazard r = phi(z)/(1 - Phi(z)), Newton's step on that likelihood (Tobit) is a
+sample log C_m + s r/w of weight w = r (r - z).
 """
 
 from __future__ import annotations
@@ -15,77 +18,96 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from headgate.domain.topology import require
 from headgate.plan.on_time import Capacity
 
+Floats = NDArray[np.float64]
+
 LARGEST = 128
 _SLOPE, _SLOPE_SD = 0.9, 0.1
-_LEAST_NOISE, _ASSUMED_NOISE = 0.02, 0.05
+_HATS, _HAT_SD = 8, 0.03
+_LEAST_NOISE, _ASSUMED_NOISE, _ASSUMED = 0.01, 0.05, 4.0
 _TELLING = -3.0  # deviations below the curve from which a step on time says anything (its weight is under 2% there)
+_PRIOR_PRECISION = np.diag([1e-9, 1 / _SLOPE_SD**2, *[1 / _HAT_SD**2] * _HATS])
+_PRIOR_MOMENT = _PRIOR_PRECISION @ np.array([0.0, _SLOPE, *[0.0] * _HATS])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class CapacityLaw:
-    """Precision (a, b symmetric: ``aa``, ``ab``, ``bb``) and its product with the mean, and the noise of one draw."""
+    """Sums over weighted samples: of x x' (``gram``), of x log C (``moment``), of ``squares`` off and of weights."""
 
-    aa: float
-    ab: float
-    bb: float
-    mean_a: float
-    mean_b: float
-    noise: float
+    gram: Floats
+    moment: Floats
+    squares: float = 0.0
+    weight: float = 0.0
     largest: int = LARGEST
+
+    @property
+    def noise(self) -> float:
+        """Relative deviation of one draw."""
+        variance = (_ASSUMED * _ASSUMED_NOISE**2 + self.squares) / (_ASSUMED + self.weight)
+        return max(math.sqrt(variance), _LEAST_NOISE)
 
     def curve(self) -> Capacity:
         """Mean and deviation for 1..``largest`` machines."""
-        a, b, v = self._posterior()
-        log_m = np.log(np.arange(1.0, self.largest + 1))
-        doubt = v[0] + 2 * v[1] * log_m + v[2] * log_m**2
-        mean = np.exp(a + b * log_m)
-        return Capacity(mean, mean * np.sqrt(self.noise**2 + np.maximum(doubt, 0.0)))
+        mean, doubt = self._posterior()
+        rows = _rows(self.largest)
+        of_size = np.exp(rows @ mean)
+        unknown = np.maximum(np.einsum("ij,jk,ik->i", rows, doubt, rows), 0.0)
+        return Capacity(of_size, of_size * np.sqrt(self.noise**2 + unknown))
 
-    def late(self, machines: int, capacity_per_s: float) -> CapacityLaw:
-        """A step that ran flat out: its throughput is a sample."""
+    def measured(self, machines: int, capacity_per_s: float, weight: float = 1.0) -> CapacityLaw:
+        """A step whose capacity is known, late or not: rows done per second of useful time.
+
+        ``weight`` below 1 is for steps that share a draw.
+        """
         if capacity_per_s <= 0 or machines < 1:
             return self
-        return self._with(machines, math.log(capacity_per_s), 1.0)
+        mean, doubt = self._posterior()
+        x, log_c = _row(machines), math.log(capacity_per_s)
+        own = self.noise**2
+        # of the squared error only the part that is not our doubt of the curve
+        square = (log_c - float(x @ mean)) ** 2 * own / (own + max(float(x @ doubt @ x), 0.0))
+        after = self._with(x, log_c, weight)
+        return replace(after, squares=self.squares + weight * square, weight=self.weight + weight)
+
+    def late(self, machines: int, capacity_per_s: float) -> CapacityLaw:
+        """A step whose capacity is known because it was late: the unlucky ones tell nothing of the noise."""
+        if capacity_per_s <= 0 or machines < 1:
+            return self
+        return self._with(_row(machines), math.log(capacity_per_s), 1.0)
 
     def on_time(self, machines: int, load_per_s: float) -> CapacityLaw:
         """A step whose load was carried: the capacity was above it. Unchanged (itself) where that says nothing."""
         if load_per_s <= 0 or machines < 1:
             return self
-        a, b, _ = self._posterior()
-        expected = a + b * math.log(machines)
-        z = (math.log(load_per_s) - expected) / self.noise
+        mean, _ = self._posterior()
+        x = _row(machines)
+        expected, noise = float(x @ mean), self.noise
+        z = (math.log(load_per_s) - expected) / noise
         if z < _TELLING:
             return self
         hazard = math.exp(-0.5 * z * z - 0.5 * math.log(2 * math.pi) - float(log_ndtr(-z)))
         weight = min(max(hazard * (hazard - z), 1e-6), 1.0)
-        return self._with(machines, expected + self.noise * hazard / weight, weight)
+        return self._with(x, expected + noise * hazard / weight, weight)
 
-    def _with(self, machines: int, log_c: float, weight: float) -> CapacityLaw:
-        x, w = math.log(machines), weight / self.noise**2
-        return replace(
-            self,
-            aa=self.aa + w,
-            ab=self.ab + w * x,
-            bb=self.bb + w * x * x,
-            mean_a=self.mean_a + w * log_c,
-            mean_b=self.mean_b + w * x * log_c,
-        )
+    def _with(self, x: Floats, log_c: float, weight: float) -> CapacityLaw:
+        return replace(self, gram=self.gram + weight * np.outer(x, x), moment=self.moment + weight * log_c * x)
 
-    def _posterior(self) -> tuple[float, float, tuple[float, float, float]]:
-        det = self.aa * self.bb - self.ab**2
-        v = (self.bb / det, -self.ab / det, self.aa / det)
-        return v[0] * self.mean_a + v[1] * self.mean_b, v[1] * self.mean_a + v[2] * self.mean_b, v
+    def _posterior(self) -> tuple[Floats, Floats]:
+        variance = self.noise**2
+        doubt: Floats = np.linalg.inv(_PRIOR_PRECISION + self.gram / variance)
+        return doubt @ (_PRIOR_MOMENT + self.moment / variance), doubt
 
 
 def capacity_law(samples: Iterable[tuple[int, float]], largest: int = LARGEST) -> CapacityLaw:
-    """The law of measured (machines, rate) pairs; the noise is what they scatter by, 5% assumed below four of them.
+    """The law of measured (machines, rate) pairs.
 
     >>> law = capacity_law([(m, 100.0 * m**0.9) for m in (3, 4, 6, 8)])
     >>> law.curve().mean_per_s[[0, 47]].round().tolist(), round(100 * 48**0.9)
@@ -94,16 +116,27 @@ def capacity_law(samples: Iterable[tuple[int, float]], largest: int = LARGEST) -
     pairs = list(samples)
     require(bool(pairs), "no capacity samples: measure at least one size")
     require(all(m >= 1 and rate > 0 for m, rate in pairs), "capacity samples need machines >= 1 and rates above 0")
-    precision = 1 / _SLOPE_SD**2
-    prior = CapacityLaw(1e-9, 0.0, precision, 0.0, _SLOPE * precision, _ASSUMED_NOISE, largest)
-    law = prior
+    size = len(_PRIOR_MOMENT)
+    law = CapacityLaw(np.zeros((size, size)), np.zeros(size), largest=largest)
     for m, rate in pairs:
-        law = law.late(m, rate)
-    if len(pairs) < 4:
-        return law
-    a, b, _ = law._posterior()
-    squares = sum((math.log(rate) - a - b * math.log(m)) ** 2 for m, rate in pairs)
-    law = replace(prior, noise=max(math.sqrt(squares / (len(pairs) - 2)), _LEAST_NOISE))
-    for m, rate in pairs:
-        law = law.late(m, rate)
+        law = law.measured(m, rate)
     return law
+
+
+@lru_cache(maxsize=8)
+def _rows(largest: int) -> Floats:
+    rows = _basis(np.log(np.arange(1.0, largest + 1)))
+    rows.setflags(write=False)
+    return rows
+
+
+def _row(machines: int) -> Floats:
+    row: Floats = _basis(np.array([math.log(machines)]))[0]
+    return row
+
+
+def _basis(log_m: Floats) -> Floats:
+    """1, log m and the hats; beyond the last of them its height stays."""
+    place = np.minimum(log_m / math.log(2), _HATS - 1.0)
+    hats = np.maximum(1 - np.abs(place[:, None] - np.arange(float(_HATS))), 0.0)
+    return np.column_stack((np.ones_like(log_m), log_m, hats))

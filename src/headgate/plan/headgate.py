@@ -1,7 +1,8 @@
 """headgate's own policy: the best of the papers, one after the other.
 
-1. load       the forecast's quantile over the time a move takes to bear fruit (uncertainty-aware scheduling), else now;
-              and what it takes to work off a backlog within ``catch_up_s``
+1. load       the forecast over the time a move takes to bear fruit (uncertainty-aware scheduling), else now: its mean, or
+              so much of its quantile as would make rows wait longer than the promise leaves room for; and what it takes
+              to work off a backlog within ``catch_up_s``
 2. capacity   each learned service rate lowered by z standard errors (the model's own uncertainty)
 3. processors DRS's greedy under the law that holds for each operator, until mean and quantile promises are kept
               with a margin; never beyond the micro-batch law's minimum
@@ -56,7 +57,8 @@ class HeadgatePolicy:
     ``level`` is the forecast quantile and the confidence in each service rate; ``margin`` the share of a latency bound
     kept in reserve; ``lead_steps`` how many forecast steps a move looks ahead; ``catch_up_s`` the time to work off rows
     that wait beyond what arrives within the goal; ``paced_share`` the share of a mean promise that batches may use up
-    by starting late (they cost less then); ``most_growth`` bounds what a forecast that has seen little may ask for,
+    by starting late (they cost less then); ``waiting_share`` the share of the least latency bound that rows may wait when
+    the load comes out at its quantile, not at its mean; ``most_growth`` bounds what a forecast that has seen little may ask for,
     against the load now. ``timing``, ``training`` (machines and the rate they sustained) and ``most`` machines serve
     on-time goals, which ``headgate_on_time`` plans for.
     """
@@ -66,6 +68,7 @@ class HeadgatePolicy:
     lead_steps: int = 4
     catch_up_s: float = 60.0
     paced_share: float = 0.6
+    waiting_share: float = 0.3
     most_growth: float = 1.5
     timing: Timing = field(default_factory=Timing)
     training: Samples = ()
@@ -105,10 +108,15 @@ class HeadgatePolicy:
         if forecast is None or now <= 0:
             return 1.0, f"load: {now:.4g} rows/s as it is now (no forecast)"
         ahead = forecast.upper_per_s(self.level)[: self.lead_steps]
-        peak = max(min(float(ahead.max()), self.most_growth * now), now)
+        upper, expected = float(ahead.max()), float(forecast.mean_per_s[: self.lead_steps].max())
+        over_s = len(ahead) * forecast.step_s
+        # planned for f, a load of u makes rows wait (u/f - 1) x over_s longer by the end
+        room_s = self.waiting_share * min(situation.goal.latency_bounds.values(), default=0.0)
+        peak = max(expected, upper / (1 + room_s / over_s))
+        peak = max(min(peak, self.most_growth * now), now)
         return peak / now, (
-            f"load: {peak:.4g} rows/s, the {self.level:.0%} forecast of the next "
-            f"{len(ahead) * forecast.step_s:g} s (now {now:.4g})"
+            f"load: {peak:.4g} rows/s, the forecast of the next {over_s:g} s (now {now:.4g}; {upper:.4g} at "
+            f"{self.level:.0%}, when rows may wait {room_s:.2g} s)"
         )
 
     def _cautious(self, situation: Situation, now: Stations, factor: float) -> Stations:

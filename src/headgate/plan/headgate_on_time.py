@@ -1,15 +1,18 @@
 """headgate's policy under an on-time goal: machines in all, by the on-time rule and a capacity law learned as it goes.
 
-Each step teaches: one that ran flat out shows the capacity itself, one whose load was carried shows that the capacity
-was above it (``capacity_law``). A step counts as late where its load reached that capacity. The rule (``on_time``) then
+Each step teaches: its capacity is what rows done per second of useful time make of the processors that ran. Where that
+is not measured, one that ran flat out shows its capacity, and one whose load was carried that it was above that load
+(``capacity_law``). A step counts as late where its load reached that capacity. The rule (``on_time``) then
 weighs machines against the chance of being late. The machines are spread over the operators so that they carry most.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from headgate.domain import Situation
+from headgate.model.traffic import visits
 from headgate.plan.capacity_law import CapacityLaw, capacity_law
 from headgate.plan.on_time import OnTime, OnTimeMemory, Timing, needed
 from headgate.plan.uncertainty import online_sample, sustained_samples
@@ -66,10 +69,29 @@ def _learned(state: OnTimeState, situation: Situation, rule: OnTime) -> OnTimeSt
     machines, load = sum(situation.running.values()), situation.arrivals_per_s
     if machines < 1 or situation.observation.rescaling:
         return state
-    sample = online_sample(situation)
-    if sample is None:
-        return replace(state, law=state.law.on_time(machines, load), judged=rule.judged(state.judged, 0.0))
-    return replace(state, law=state.law.late(*sample), judged=rule.judged(state.judged, float(load >= sample[1])))
+    flat_out, useful_per_s = online_sample(situation), useful_rate(situation)
+    if useful_per_s is not None:
+        # the steps of a cycle may share what makes them slow: together they count as one
+        law = state.law.measured(machines, useful_per_s, 1 / rule.timing.cycle_steps)
+    elif flat_out is not None:
+        law = state.law.late(*flat_out)
+    else:
+        law = state.law.on_time(machines, load)
+    late = flat_out is not None and load >= flat_out[1]
+    return replace(state, law=law, judged=rule.judged(state.judged, float(late)))
+
+
+def useful_rate(situation: Situation) -> float | None:
+    """The rate of the pipeline that its processors would carry, by what each operator does in a second of useful time.
+
+    That of the operator which lets least through; ``None`` unless all that rows reach were measured.
+    """
+    seen, topology = situation.observation, situation.topology
+    reached = [(name, float(v)) for name, v in zip(topology.names, visits(topology), strict=True) if v > 0]
+    rates = [(seen.of(name).service_per_s, seen.running.get(name, 0) / v) for name, v in reached]
+    carried = [rate * each for rate, each in rates if rate is not None]
+    least = min(carried, default=0.0)
+    return least if len(carried) == len(reached) and 0 < least < math.inf else None
 
 
 def _decides(situation: Situation, timing: Timing) -> bool:

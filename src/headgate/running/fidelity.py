@@ -79,12 +79,12 @@ def measure_fidelity(
     pace_s: float | None = None,
     shares: tuple[float, ...] = (1.0,),
     total: int | None = None,
-    most: int | None = None,
+    most: int | Mapping[str, int] | None = None,
 ) -> Fidelity:
     """Compare ``count`` settings, each run for ``seconds``: allocations, at ``shares`` of ``rate_per_s`` a source.
 
     With ``total`` only those of so many processors in all, and the one that is predicted best is among them; with
-    ``most`` no operator has more than that, as where it computes and there are no more cores.
+    ``most`` no operator has more than that, or not the ones it names, as where they compute and there are no more cores.
 
     Operators where rows come in start a batch every ``pace_s``, the others when there is something to do. Unless told
     otherwise that is so seldom that the cores of this machine have time for them: back to back, several queries on few
@@ -146,7 +146,12 @@ class _Trial:
     pace_s: float
     count: int
     total: int | None = None
-    most_each: int | None = None
+    most_each: int | Mapping[str, int] | None = None
+
+    def __post_init__(self) -> None:
+        names = [node.name for node in self.running.graph.nodes]
+        if isinstance(self.most_each, Mapping) and (unknown := set(self.most_each) - set(names)):
+            raise BadInput(f"--most names {min(unknown)!r}, which is no operator; known are {', '.join(names)}")
 
     def allocations(self, law: MeasuredLaw, rate: float) -> list[dict[str, int]]:
         busy = law.busy(rate)
@@ -156,8 +161,12 @@ class _Trial:
 
     @property
     def most(self) -> dict[str, int]:
-        there = min(self.slots, self.most_each or self.slots)
-        return {n.name: min(n.key_groups, there) if n.stateful else there for n in self.running.graph.nodes}
+        def there(name: str) -> int:
+            limit = self.most_each.get(name) if isinstance(self.most_each, Mapping) else self.most_each
+            return min(self.slots, limit or self.slots)
+
+        nodes = self.running.graph.nodes
+        return {n.name: min(n.key_groups, there(n.name)) if n.stateful else there(n.name) for n in nodes}
 
     def learn(self, rate_per_s: float | None, say: Say) -> tuple[float, MeasuredLaw]:
         """First at a calm rate, which tells how much one processor does; then at the rate to compare at."""
