@@ -177,7 +177,9 @@ def look(beside: Dashboard, folder: Path, ticks: int, operators: int, seconds: i
         heap_mb = page.evaluate("performance.memory.usedJSHeapSize") / 1e6
         browser.close()
     p95 = frames[int(0.95 * len(frames))]
-    print(f"\nin the browser: drawn after {drawn_s:.1f} s; over {seconds} s a frame each {statistics.median(frames):.0f} ms")
+    print(
+        f"\nin the browser: drawn after {drawn_s:.1f} s; over {seconds} s a frame each {statistics.median(frames):.0f} ms"
+    )
     print(f"95% of them within {p95:.0f} ms, the longest {frames[-1]:.0f} ms; {len(tasks)} tasks above 50 ms,")
     print(f"the longest {max(tasks, default=0):.0f} ms; {heap_mb:.0f} MB of script memory")
 

@@ -28,7 +28,7 @@ def network(operators: int, processors: int, load: float, seed: int = 1) -> Stat
     service, arrivals = rng.uniform(0.5, 2.0, operators), rng.uniform(0.1, 1.0, operators)
     arrivals *= load * processors / np.sum(arrivals / service)
     ones, zeros = np.ones(operators), np.zeros(operators)
-    laws = Laws(arrivals, service, ones, ones, zeros, zeros, zeros)
+    laws = Laws(arrivals, arrivals, service, ones, ones, zeros, zeros, zeros)
     return Stations(tuple(f"o{i}" for i in range(operators)), float(arrivals.max()), laws)
 
 

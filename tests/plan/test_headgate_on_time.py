@@ -66,7 +66,9 @@ def test_useful_time_tells_the_capacity_of_a_step_on_time() -> None:
 def test_the_capacity_of_a_pipeline_is_that_of_the_operator_which_lets_least_through() -> None:
     two = Topology("t", (Operator("a", 100.0), Operator("b", 50.0)), (Edge("source", "a"), Edge("a", "b", 2.0)))
     operators = {"a": OperatorObservation(service_per_s=90.0), "b": OperatorObservation(service_per_s=60.0)}
-    situation = replace(situation_at(two, 100.0, GOAL), observation=Observation(0.0, 100.0, {"a": 3, "b": 4}, operators))
+    situation = replace(
+        situation_at(two, 100.0, GOAL), observation=Observation(0.0, 100.0, {"a": 3, "b": 4}, operators)
+    )
     assert useful_rate(situation) == pytest.approx(min(3 * 90.0, 4 * 60.0 / 2))
     lacking = replace(situation.observation, operators={"a": operators["a"]})
     assert useful_rate(replace(situation, observation=lacking)) is None

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from headgate.domain import Topology
 from headgate.model.erlang import erlang_b, wait_from_b, wait_probability
 from headgate.model.microbatch import settled_batch_s
+from headgate.model.ways import passages
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -26,10 +27,13 @@ Counts = NDArray[np.int64]
 class Laws(NamedTuple):
     """Arrays over the operators. A named tuple, so that compiled code can take it as one argument.
 
-    ``wait_factor`` is (a + s)/2. ``overhead_s`` is above 0 exactly where the operator runs in batches.
+    ``passing_per_s`` weighs an operator in E[T]: its arrivals (Eq 4), or where all run in batches the pipeline's rows
+    that pass it (``ways``). ``wait_factor`` is (a + s)/2. ``overhead_s`` is above 0 exactly where the operator runs in
+    batches.
     """
 
     arrivals_per_s: Floats
+    passing_per_s: Floats
     service_per_s: Floats
     wait_factor: Floats
     service_scv: Floats
@@ -59,7 +63,17 @@ class Stations:
             for o in topology.operators
         ]
         columns = np.array(rows, dtype=np.float64).T.copy()
-        return cls(topology.names, outside_per_s, Laws(np.asarray(arrivals_per_s, dtype=np.float64), *columns))
+        arrivals = np.asarray(arrivals_per_s, dtype=np.float64)
+        ways = passages(topology) if all(o.batch for o in topology.operators) else None
+        passing = arrivals if ways is None else np.where(arrivals > 0, ways * outside_per_s, 0.0)
+        return cls(topology.names, outside_per_s, Laws(arrivals, passing, *columns))
+
+    def loaded(self, factor: float) -> Stations:
+        """The same under so many times the load."""
+        laws = self.laws._replace(
+            arrivals_per_s=self.laws.arrivals_per_s * factor, passing_per_s=self.laws.passing_per_s * factor
+        )
+        return replace(self, outside_per_s=self.outside_per_s * factor, laws=laws)
 
     def markovian(self) -> Stations:
         """The same stations with every variability at 1: DRS's basic model, M/M/k."""
@@ -75,10 +89,10 @@ class Stations:
 
     @property
     def weights(self) -> Floats:
-        """Visits per outside row, lambda_i/lambda_0 (Eq 4); zero where nothing enters."""
+        """How much each counts in E[T]: visits per outside row, lambda_i/lambda_0 (Eq 4); zero where nothing enters."""
         if self.outside_per_s <= 0:
-            return np.zeros_like(self.laws.arrivals_per_s)
-        weights: Floats = self.laws.arrivals_per_s / self.outside_per_s
+            return np.zeros_like(self.laws.passing_per_s)
+        weights: Floats = self.laws.passing_per_s / self.outside_per_s
         return weights
 
     def moments(self, processors: Counts) -> Moments:

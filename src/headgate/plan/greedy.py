@@ -86,7 +86,7 @@ def _stable(arrivals: Floats, service: Floats) -> Counts:
 
 @njit(cache=True)
 def _grow(laws: Laws, start: Counts, most: Counts, steps: int, target: float) -> Counts:
-    """Which operator gets each next processor; stops when sum of lambda_i x (the part that k changes) <= target."""
+    """Which operator gets each next processor; stops when sum of weight_i x (the part that k changes) <= target."""
     k, b = start.copy(), np.ones(len(start))
     total = 0.0
     heap = [(0.0, 0.0, 0)]
@@ -94,7 +94,7 @@ def _grow(laws: Laws, start: Counts, most: Counts, steps: int, target: float) ->
     for i in range(len(k)):
         if laws.arrivals_per_s[i] > 0.0:
             b[i] = erlang_b(laws.arrivals_per_s[i] / laws.service_per_s[i], k[i])
-            total += laws.arrivals_per_s[i] * varying_s(laws, i, b[i], k[i])
+            total += laws.passing_per_s[i] * varying_s(laws, i, b[i], k[i])
             if k[i] < most[i]:
                 heap.append(_next(laws, i, b[i], k[i]))
     heapq.heapify(heap)
@@ -123,5 +123,5 @@ def _next(laws: Laws, i: int, b: float, k: int) -> tuple[float, float, int]:
     """Minus the gain of one more processor; ties (gains below the smallest float) go to the busiest operator."""
     offered = laws.arrivals_per_s[i] / laws.service_per_s[i]
     ahead = offered * b / (k + 1 + offered * b)
-    gain = laws.arrivals_per_s[i] * (varying_s(laws, i, b, k) - varying_s(laws, i, ahead, k + 1))
+    gain = laws.passing_per_s[i] * (varying_s(laws, i, b, k) - varying_s(laws, i, ahead, k + 1))
     return (-gain, -offered / k, i)

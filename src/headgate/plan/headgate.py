@@ -123,8 +123,8 @@ class HeadgatePolicy:
         """The stations under the load to plan for, each service rate lowered by its uncertainty."""
         errors = np.array([situation.service_rsd.get(name, 0.0) for name in now.names])
         lowered = now.laws.service_per_s * np.maximum(1.0 - float(ndtri(self.level)) * errors, _LEAST_TRUST)
-        laws = now.laws._replace(arrivals_per_s=now.laws.arrivals_per_s * factor, service_per_s=lowered)
-        return replace(now, outside_per_s=now.outside_per_s * factor, laws=laws)
+        loaded = now.loaded(factor)
+        return replace(loaded, laws=loaded.laws._replace(service_per_s=lowered))
 
     def _with_backlog(self, situation: Situation, stations: Stations) -> tuple[Stations, tuple[str, ...]]:
         """Arrivals raised by the rows that wait beyond one goal's worth of arrivals, spread over ``catch_up_s``."""

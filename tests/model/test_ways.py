@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from headgate.domain import BatchCosts, Edge, Operator, Topology
+from headgate.model.stations import Stations
+from headgate.model.traffic import visits
+from headgate.model.ways import passages
+
+COSTS = BatchCosts(0.2, 0.01)
+
+
+def pipeline(*edges: tuple[str, str, float], batch: BatchCosts | None = COSTS) -> Topology:
+    names = list(dict.fromkeys(target for _, target, _ in edges))
+    return Topology("t", tuple(Operator(n, 500.0, batch=batch) for n in names), tuple(Edge(*edge) for edge in edges))
+
+
+def mean_s(topology: Topology, rate: float = 100.0) -> float:
+    k = np.full(len(topology.names), 4)
+    return Stations.of(topology, visits(topology) * rate, rate).total_mean_s(k)
+
+
+def test_a_row_goes_one_way_through_a_split() -> None:
+    split = pipeline(("source", "a", 1.0), ("a", "b", 1.0), ("a", "c", 1.0), ("b", "d", 1.0), ("c", "d", 0.5))
+    found = passages(split)
+    assert found is not None
+    assert dict(zip(split.names, found.tolist(), strict=True)) == {"a": 1.0, "b": 0.5, "c": 0.5, "d": 1.0}
+
+
+def test_several_sources_share_the_rows() -> None:
+    two = pipeline(("source:x", "a", 1.0), ("source:y", "b", 1.0), ("a", "c", 1.0), ("b", "c", 1.0))
+    found = passages(two)
+    assert found is not None
+    assert found.tolist() == [0.5, 0.5, 1.0]
+
+
+def test_in_batches_many_rows_out_of_one_do_not_make_the_way_longer() -> None:
+    """Only busier: eight words a line cost their work, they do not pass the counter one after the other."""
+    words, lines = pipeline(("source", "a", 1.0), ("a", "b", 8.0)), pipeline(("source", "a", 1.0), ("a", "b", 1.0))
+    assert mean_s(lines) < mean_s(words) < 2 * mean_s(lines)
+
+
+def test_queues_are_weighed_by_their_visits_as_in_eq_4() -> None:
+    words = pipeline(("source", "a", 1.0), ("a", "b", 8.0), batch=None)
+    stations = Stations.of(words, visits(words) * 100.0, 100.0)
+    assert stations.weights.tolist() == pytest.approx([1.0, 8.0])
+
+
+def test_with_a_loop_visits_count() -> None:
+    loop = pipeline(("source", "a", 1.0), ("a", "a", 0.5))
+    assert passages(loop) is None
+    assert Stations.of(loop, visits(loop) * 100.0, 100.0).weights.tolist() == pytest.approx([2.0])
