@@ -22,8 +22,9 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from cpu import cpu_s, memory_mb
 from playwright.sync_api import sync_playwright
+
+from cpu import cpu_s, memory_mb
 from headgate.dashboard.child import Dashboard
 
 _BEGAN_S = 1_800_000_000.0
@@ -178,7 +179,8 @@ def look(beside: Dashboard, folder: Path, ticks: int, operators: int, seconds: i
         browser.close()
     p95 = frames[int(0.95 * len(frames))]
     print(
-        f"\nin the browser: drawn after {drawn_s:.1f} s; over {seconds} s a frame each {statistics.median(frames):.0f} ms"
+        f"\nin the browser: drawn after {drawn_s:.1f} s; over {seconds} s a frame each "
+        f"{statistics.median(frames):.0f} ms"
     )
     print(f"95% of them within {p95:.0f} ms, the longest {frames[-1]:.0f} ms; {len(tasks)} tasks above 50 ms,")
     print(f"the longest {max(tasks, default=0):.0f} ms; {heap_mb:.0f} MB of script memory")

@@ -42,8 +42,8 @@ def demo(
         bool,
         typer.Option(
             "--cluster",
-            help="On a cluster of local workers, made for it: nodes follow too. They start on the machine that does the "
-            f"work, so the promise is {_CLUSTER_PROMISE} and the load {_CLUSTER_SHARE:g} of the usual [150 s].",
+            help="On a cluster of local workers, made for it: nodes follow too. They start on the machine that does "
+            f"the work, so the promise is {_CLUSTER_PROMISE} and the load {_CLUSTER_SHARE:g} of the usual [150 s].",
         ),
     ] = False,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help=f"The page at the end [{_PAGE}].")] = None,

@@ -1,8 +1,8 @@
 """How often a row of the pipeline passes each operator on its way from a source to the end.
 
-DRS's Eq 4 weighs an operator by its visits, lambda_i/lambda_0: all that becomes of a row is added up, both branches of a
-split and every word of a line. What is measured of micro-batches is how old a row is when what became of it comes out,
-much or little, and that is one way through the graph:
+DRS's Eq 4 weighs an operator by its visits, lambda_i/lambda_0: all that becomes of a row is added up, both branches of
+a split and every word of a line. What is measured of micro-batches is how old a row is when what became of it comes
+out, much or little, and that is one way through the graph:
 
     p_i = (share of the sources that lead to i) + sum over j before i of  p_j/(number of targets of j)
 

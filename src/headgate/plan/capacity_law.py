@@ -8,9 +8,9 @@ at 1, 2, 4, .. machines, linear in between, take up how the truth differs from i
 how little is known of a size:  sd(log C_m)^2 = s^2 + x' V x.  s^2 is the mean square of what samples were off by, with
 ``_ASSUMED_NOISE`` counted as ``_ASSUMED`` of them.
 
-A measured capacity is a sample. Where it is known of late steps only, those on time speak too: theirs exceeded the load;
-with z = (log load - log C_m)/s and the hazard r = phi(z)/(1 - Phi(z)), Newton's step on that likelihood (Tobit) is a
-sample log C_m + s r/w of weight w = r (r - z).
+A measured capacity is a sample. Where it is known of late steps only, those on time speak too: theirs was above the
+load; with z = (log load - log C_m)/s and the hazard r = phi(z)/(1 - Phi(z)), Newton's step on that likelihood (Tobit) is
+a sample log C_m + s r/w of weight w = r (r - z).
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class CapacityLaw:
 
     def _posterior(self) -> tuple[Floats, Floats]:
         variance = self.noise**2
-        doubt: Floats = np.linalg.inv(_PRIOR_PRECISION + self.gram / variance)
+        doubt: Floats = np.asarray(np.linalg.inv(_PRIOR_PRECISION + self.gram / variance), dtype=np.float64)
         return doubt @ (_PRIOR_MOMENT + self.moment / variance), doubt
 
 

@@ -1,8 +1,8 @@
 """headgate's own policy: the best of the papers, one after the other.
 
-1. load       the forecast over the time a move takes to bear fruit (uncertainty-aware scheduling), else now: its mean, or
-              so much of its quantile as would make rows wait longer than the promise leaves room for; and what it takes
-              to work off a backlog within ``catch_up_s``
+1. load       the forecast over the time a move takes to bear fruit (uncertainty-aware scheduling), else now: its mean,
+              or so much of its quantile as would make rows wait longer than the promise leaves room for; and what it
+              takes to work off a backlog within ``catch_up_s``
 2. capacity   each learned service rate lowered by z standard errors (the model's own uncertainty)
 3. processors DRS's greedy under the law that holds for each operator, until mean and quantile promises are kept
               with a margin; never beyond the micro-batch law's minimum
@@ -57,10 +57,10 @@ class HeadgatePolicy:
     ``level`` is the forecast quantile and the confidence in each service rate; ``margin`` the share of a latency bound
     kept in reserve; ``lead_steps`` how many forecast steps a move looks ahead; ``catch_up_s`` the time to work off rows
     that wait beyond what arrives within the goal; ``paced_share`` the share of a mean promise that batches may use up
-    by starting late (they cost less then); ``waiting_share`` the share of the least latency bound that rows may wait when
-    the load comes out at its quantile, not at its mean; ``most_growth`` bounds what a forecast that has seen little may ask for,
-    against the load now. ``timing``, ``training`` (machines and the rate they sustained) and ``most`` machines serve
-    on-time goals, which ``headgate_on_time`` plans for.
+    by starting late (they cost less then); ``waiting_share`` the share of the least latency bound that rows may wait
+    when the load comes out at its quantile, not at its mean; ``most_growth`` bounds what a forecast that has seen
+    little may ask for, against the load now. ``timing``, ``training`` (machines and the rate they sustained) and
+    ``most`` machines serve on-time goals, which ``headgate_on_time`` plans for.
     """
 
     level: float = 0.95

@@ -84,7 +84,7 @@ def measure_fidelity(
     """Compare ``count`` settings, each run for ``seconds``: allocations, at ``shares`` of ``rate_per_s`` a source.
 
     With ``total`` only those of so many processors in all, and the one that is predicted best is among them; with
-    ``most`` no operator has more than that, or not the ones it names, as where they compute and there are no more cores.
+    ``most`` no operator has more than that, or not the ones it names, as where they compute and cores are few.
 
     Operators where rows come in start a batch every ``pace_s``, the others when there is something to do. Unless told
     otherwise that is so seldom that the cores of this machine have time for them: back to back, several queries on few
