@@ -6,7 +6,7 @@ import pytest
 from headgate.domain import BatchCosts, Edge, Operator, Topology
 from headgate.model.stations import Stations
 from headgate.model.traffic import visits
-from headgate.model.ways import passages
+from headgate.model.ways import in_batches, one_way, passages
 
 COSTS = BatchCosts(0.2, 0.01)
 
@@ -23,16 +23,12 @@ def mean_s(topology: Topology, rate: float = 100.0) -> float:
 
 def test_a_row_goes_one_way_through_a_split() -> None:
     split = pipeline(("source", "a", 1.0), ("a", "b", 1.0), ("a", "c", 1.0), ("b", "d", 1.0), ("c", "d", 0.5))
-    found = passages(split)
-    assert found is not None
-    assert dict(zip(split.names, found.tolist(), strict=True)) == {"a": 1.0, "b": 0.5, "c": 0.5, "d": 1.0}
+    assert dict(zip(split.names, passages(split).tolist(), strict=True)) == {"a": 1.0, "b": 0.5, "c": 0.5, "d": 1.0}
 
 
 def test_several_sources_share_the_rows() -> None:
     two = pipeline(("source:x", "a", 1.0), ("source:y", "b", 1.0), ("a", "c", 1.0), ("b", "c", 1.0))
-    found = passages(two)
-    assert found is not None
-    assert found.tolist() == [0.5, 0.5, 1.0]
+    assert passages(two).tolist() == [0.5, 0.5, 1.0]
 
 
 def test_in_batches_many_rows_out_of_one_do_not_make_the_way_longer() -> None:
@@ -49,5 +45,10 @@ def test_queues_are_weighed_by_their_visits_as_in_eq_4() -> None:
 
 def test_with_a_loop_visits_count() -> None:
     loop = pipeline(("source", "a", 1.0), ("a", "a", 0.5))
-    assert passages(loop) is None
+    assert not in_batches(loop)
     assert Stations.of(loop, visits(loop) * 100.0, 100.0).weights.tolist() == pytest.approx([2.0])
+
+
+def test_the_share_of_rows_that_pass_is_that_of_the_one_way_topology() -> None:
+    split = pipeline(("source", "a", 3.0), ("a", "b", 8.0), ("a", "c", 0.1), ("b", "d", 1.0), ("c", "d", 0.5))
+    assert visits(one_way(split)).tolist() == pytest.approx(passages(split).tolist())

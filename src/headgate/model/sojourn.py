@@ -26,6 +26,7 @@ from scipy.special import gammaincinv
 from headgate.domain import OperatorPrediction, Prediction, Sojourn, Topology
 from headgate.model.stations import Counts, Floats, Laws, Moments, Stations
 from headgate.model.traffic import Flow, flow_of
+from headgate.model.ways import in_batches, one_way
 
 LEVELS = (0.5, 0.95, 0.99)
 
@@ -61,7 +62,8 @@ def end_to_end(topology: Topology, stations: Stations, processors: Counts) -> So
         return Sojourn(mean, mean, mean, mean)
     if len(reached) == 1 and not topology.has_loop and math.isclose(stations.weights[reached[0]], 1.0):
         return Sojourn(mean, *map(float, operator_quantiles_s(stations, processors)[:, reached[0]]))
-    variance = _variance_from_sources(topology, stations.moments(processors))
+    way = one_way(topology) if in_batches(topology) else topology
+    variance = _variance_from_sources(way, stations.moments(processors))
     return Sojourn(mean, *(gamma_quantile(mean, variance, level) for level in LEVELS))
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from headgate.domain import Topology
 from headgate.model.erlang import erlang_b, wait_from_b, wait_probability
 from headgate.model.microbatch import settled_batch_s
-from headgate.model.ways import passages
+from headgate.model.ways import in_batches, passages
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -64,7 +64,7 @@ class Stations:
         ]
         columns = np.array(rows, dtype=np.float64).T.copy()
         arrivals = np.asarray(arrivals_per_s, dtype=np.float64)
-        ways = passages(topology) if all(o.batch for o in topology.operators) else None
+        ways = passages(topology) if in_batches(topology) else None
         passing = arrivals if ways is None else np.where(arrivals > 0, ways * outside_per_s, 0.0)
         return cls(topology.names, outside_per_s, Laws(arrivals, passing, *columns))
 

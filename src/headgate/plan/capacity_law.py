@@ -9,8 +9,8 @@ how little is known of a size:  sd(log C_m)^2 = s^2 + x' V x.  s^2 is the mean s
 ``_ASSUMED_NOISE`` counted as ``_ASSUMED`` of them.
 
 A measured capacity is a sample. Where it is known of late steps only, those on time speak too: theirs was above the
-load; with z = (log load - log C_m)/s and the hazard r = phi(z)/(1 - Phi(z)), Newton's step on that likelihood (Tobit) is
-a sample log C_m + s r/w of weight w = r (r - z).
+load; with z = (log load - log C_m)/s and the hazard r = phi(z)/(1 - Phi(z)), Newton's step on that likelihood (Tobit)
+is a sample log C_m + s r/w of weight w = r (r - z).
 """
 
 from __future__ import annotations

@@ -14,12 +14,12 @@ that has come that way.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from headgate.domain import BatchCosts, Edge, Operator, Topology, is_source
+from headgate.domain import BatchCosts, Edge, Operator, Topology
 from headgate.model.traffic import visits
+from headgate.model.ways import one_way
 from headgate.simulate.distributions import Distribution, gamma
 from headgate.simulate.result import SimulationResult
 from headgate.simulate.scenario import Behaviour
@@ -70,7 +70,7 @@ def twin_of(
     >>> round(told.mean_s, 1)  # 1.5 x 0.2/(1 - 0.5)
     0.6
     """
-    ways, feeds = _fed(_one_way(topology, returning or {}), feed_s)
+    ways, feeds = _fed(one_way(topology, returning), feed_s)
     sent = dict(zip(ways.names, visits(ways).tolist(), strict=True))
     operators = tuple(
         o if o.name in feeds else replace(o, service_per_s=o.service_per_s * sent[o.name] / max(visited[o.name], 1e-9))
@@ -78,20 +78,6 @@ def twin_of(
     )
     noise = {name: gamma(scv) for name, scv in (noise_scv or {}).items() if scv > 0}
     return Twin(replace(ways, operators=operators), feeds, feed_s, noise)
-
-
-def _one_way(topology: Topology, returning: Mapping[str, float]) -> Topology:
-    """Each row to one of the targets: back where a loop leads, as many as ``returning`` says, onward all alike."""
-    rank = {name: i for i, name in enumerate(topology.order)}
-    back = {e for e in topology.edges if not is_source(e.origin) and rank.get(e.target, len(rank)) <= rank[e.origin]}
-    onward = Counter(edge.origin for edge in topology.edges if edge not in back)
-    round_again = {edge.origin: returning.get(edge.target, 0.0) for edge in back}
-
-    def sent(edge: Edge) -> float:
-        again = round_again.get(edge.origin, 0.0)
-        return again if edge in back else (1.0 - again) / onward[edge.origin]
-
-    return replace(topology, edges=tuple(replace(e, selectivity=sent(e)) for e in topology.edges if sent(e) > 0))
 
 
 def _fed(topology: Topology, feed_s: float) -> tuple[Topology, tuple[str, ...]]:
