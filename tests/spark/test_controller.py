@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -152,6 +154,13 @@ def test_a_controller_that_returns_goes_on_with_the_plan_in_force(pipeline: Pipe
     assert seen.running == {"work": k}
     assert not decision.moves
     assert pipeline.k == k
+
+
+def test_a_controller_whose_pipeline_is_gone_before_it_began_ends_at_once(pipeline: Pipeline) -> None:
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    command = [sys.executable, "-m", "headgate.spark.controller", str(pipeline.layout.folder), f"--parent={gone.pid}"]
+    assert subprocess.run(command, timeout=60, check=False).returncode == 0
 
 
 def test_the_law_of_the_batches_is_learned_from_the_log(pipeline: Pipeline) -> None:

@@ -202,6 +202,7 @@ def main() -> None:
     parser.add_argument("--settle-down-s", type=float, default=6.0)
     parser.add_argument("--startup-s", type=float, default=0.0)
     parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument("--parent", type=int, default=os.getppid(), help="ends when that process is gone")
     given = parser.parse_args()
     control = Control(
         given.policy,
@@ -213,7 +214,7 @@ def main() -> None:
         given.dry_run,
         given.startup_s,
     )
-    run(Layout(given.folder), control, parent=os.getppid())
+    run(Layout(given.folder), control, given.parent)
 
 
 if __name__ == "__main__":

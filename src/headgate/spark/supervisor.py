@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import threading
@@ -45,7 +46,8 @@ class Supervisor:
         self.process.wait()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        arguments = [str(self._layout.folder), *self._control.arguments()]
+        # named here: asked by the controller itself, it may be gone already
+        arguments = [str(self._layout.folder), *self._control.arguments(), f"--parent={os.getpid()}"]
         command = [sys.executable, "-m", "headgate.spark.controller", *arguments]
         with self._layout.controller_log.open("ab") as log:
             # A group of its own: Ctrl-C ends the load, and the controller goes on until the last row is out.
