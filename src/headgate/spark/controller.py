@@ -168,7 +168,8 @@ def _timed(policy: AnyPolicy, control: Control) -> AnyPolicy:
     if not control.startup_s:
         return replace(policy, lead_steps=_LEAD_STEPS)
     steps = _LEAD_STEPS + math.ceil(control.startup_s / control.interval_s)
-    return replace(policy, lead_steps=steps, paced_share=_PACED_SHARE)
+    # an executor that comes too late is made up for by nobody, so the quantile of the load counts in full
+    return replace(policy, lead_steps=steps, paced_share=_PACED_SHARE, waiting_share=0.0)
 
 
 def _planned(now: OperatorPlan, name: str, decision: Decision) -> OperatorPlan:
