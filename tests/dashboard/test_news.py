@@ -18,11 +18,11 @@ def test_who_was_away_hears_what_was_missed_once() -> None:
     async def story() -> None:
         news = News()
         follower = news.follow(None)
-        hello = await anext(follower)
+        begun = await anext(follower)
         for number in range(3):
             news.publish("tick", str(number))
         first = await anext(follower)
-        assert (hello.kind, first.text) == ("hello", "0")
+        assert (begun.kind, first.text) == ("refetch", "0")
         assert await heard(news, first.id, 2) == [("tick", "1"), ("tick", "2")]
 
     asyncio.run(story())
@@ -31,10 +31,10 @@ def test_who_was_away_hears_what_was_missed_once() -> None:
 def test_who_was_away_too_long_is_told_to_ask_anew() -> None:
     async def story() -> None:
         news = News()
-        hello = await anext(news.follow(None))
+        begun = await anext(news.follow(None))
         for number in range(500):
             news.publish("tick", str(number))
-        assert await heard(news, hello.id, 1) == [("refetch", "{}")]
+        assert await heard(news, begun.id, 1) == [("refetch", "{}")]
 
     asyncio.run(story())
 
@@ -54,6 +54,6 @@ def test_listeners_are_let_go_when_the_server_ends() -> None:
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         news.close()
-        assert await asyncio.wait_for(listening, 5) == [("hello", "{}")]
+        assert await asyncio.wait_for(listening, 5) == [("refetch", "{}")]
 
     asyncio.run(story())

@@ -93,7 +93,7 @@ def test_a_tick_that_is_added_is_heard_by_every_listener(tmp_path: Path) -> None
     with Dashboard(tmp_path) as beside, httpx.Client(base_url=beside.url, timeout=30) as client:
         with client.stream("GET", "/api/events") as one, client.stream("GET", "/api/events") as other:
             heard, also = events(one), events(other)
-            assert next(heard)["event"] == next(also)["event"] == "hello"
+            assert next(heard)["event"] == next(also)["event"] == "refetch"
             tick = SampleRun().append(tmp_path, 5)
             first = next(heard)
             assert first["event"] == "tick"
@@ -111,7 +111,7 @@ def test_files_that_come_later_are_told_too(tmp_path: Path) -> None:
     shutil.copy(made / "pipeline.json", folder)
     with Dashboard(folder) as beside, httpx.stream("GET", f"{beside.url}api/events", timeout=30) as answer:
         heard = events(answer)
-        assert next(heard)["event"] == "hello"
+        assert next(heard)["event"] == "refetch"
         assert httpx.get(f"{beside.url}api/run").json()["tick"] is None
         for name, kind in (("control.json", "control"), ("what_if.json", "what_if"), ("fleet.jsonl", "fleet")):
             shutil.copy(made / name, folder)

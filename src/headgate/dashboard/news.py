@@ -46,10 +46,8 @@ class News:
         self._wake()
 
     async def follow(self, last_id: str | None) -> AsyncIterator[Event]:
-        """Everything after ``last_id``, for ever; who names none is told of what comes from now on."""
-        read = self._published if last_id is None else self._read_by(last_id)
-        if last_id is None:
-            yield Event(self._id(read), "hello", "{}")
+        """Everything after ``last_id``, for ever; who names none of ours asks for everything first, then misses nothing."""
+        read = self._read_by(last_id or "")
         while not self._closed:
             if read < self._published - len(self._events):
                 read = self._published

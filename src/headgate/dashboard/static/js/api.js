@@ -1,4 +1,5 @@
-// Asking the server, and hearing from it. A browser that was away is told what it missed, or to ask for all anew.
+// Asking the server, and hearing from it. A browser that is new is told to ask for all, one that was away what it missed:
+// asked for before the news are followed, what happens in between would be missed.
 export const ask = async (path) => {
   const answer = await fetch(path);
   if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
@@ -15,10 +16,7 @@ export const listen = ({ onEvent, onRefetch, onState }) => {
     onState(false);
     // a server that answers with an error ends the browser's own attempts
     if (events.readyState === EventSource.CLOSED) {
-      setTimeout(() => {
-        listen({ onEvent, onRefetch, onState });
-        onRefetch();
-      }, AGAIN_MS);
+      setTimeout(() => listen({ onEvent, onRefetch, onState }), AGAIN_MS);
     }
   };
   events.addEventListener("refetch", onRefetch);

@@ -1,4 +1,4 @@
-// The page: asks for the run once, then follows the news. Series are asked for anew, never patched together here, so
+// The page: follows the news, which begin by asking for the run. Series are asked for anew, never patched together here, so
 // a browser that slept, lost its connection or changed the time shown is right again with the next answer.
 import { ask, listen } from "./api.js";
 import { byId, html } from "./elements.js";
@@ -26,6 +26,8 @@ let plan = null;
 let shownS = RANGES["15 min"];
 let askedMs = 0;
 let asking = false;
+let fetching = false;
+let stale = false;
 
 const plots = new Plots();
 const dialog = new OperatorDialog();
@@ -73,9 +75,26 @@ const showAll = () => {
   showNow();
 };
 
-const refetch = async () => {
+// News that come while the run is asked for may or may not be in the answer: it is asked for again.
+const newestRun = async () => {
+  fetching = true;
   try {
-    run = await ask("/api/run");
+    for (stale = true; stale; ) {
+      stale = false;
+      run = await ask("/api/run");
+    }
+  } finally {
+    fetching = false;
+  }
+};
+
+const refetch = async () => {
+  if (fetching) {
+    stale = true;
+    return;
+  }
+  try {
+    await newestRun();
     askedMs = 0;
     showAll();
     await showSeries();
@@ -150,7 +169,7 @@ const redraw = () => {
   if (run.tick) showOnTopology(topology, run.tick, plan);
 };
 
-const begin = async () => {
+const begin = () => {
   // the token of the address is in a cookie by now, and need not stay where others see it
   if (location.search) history.replaceState(null, "", location.pathname);
   addRanges();
@@ -166,9 +185,8 @@ const begin = async () => {
     redraw();
   }).observe(byId("topology"));
   setInterval(() => showState(run, connected), 1000);
-  await refetch();
   listen({
-    onEvent: (kind, document) => onNews[kind](document),
+    onEvent: (kind, document) => (fetching || !topology ? (stale = true) : onNews[kind](document)),
     onRefetch: refetch,
     onState: (open) => {
       connected = open;
