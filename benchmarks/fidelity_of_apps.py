@@ -1,11 +1,11 @@
 """How well the models predict the papers' applications: `headgate fidelity` for several of them in one session.
 
-Usage: fidelity_of_apps.py [--apps a,b] [--seconds S] [--html FILE] [--out FILE.jsonl]
+Usage: fidelity_of_apps.py [--apps a,b] [--seconds S] [--rounds N] [--html FILE] [--out FILE.jsonl]
 
 What bounds it: applications that compute share the machine's cores, and more tasks than cores gain nothing. The three
 dataflows are taken with tasks that wait instead, top_n with a look-up that waits (shop), fpd with transactions that are
 fetched first; operators that compute have at most as many processors as there are cores. For vld, which only
-computes, that leaves few allocations, so each may come at several rates.
+computes, and for fpd, where one operator of three waits, that leaves few allocations, so each may come at several rates.
 """
 
 from __future__ import annotations
@@ -27,7 +27,12 @@ from headgate.spark.session import spark_session
 APPS = "linear_waiting,diamond_waiting,star_waiting,shop,vld,fpd_waiting"
 COMPUTING: dict[str, dict[str, Any]] = {
     "vld": {"rate_per_s": 70.0, "shares": (0.2, 0.35, 0.55, 0.8, 1.0), "pace_s": 3.5, "most": usable_cores()},
-    "fpd_waiting": {"most": {"detect": usable_cores(), "report": usable_cores()}},
+    "fpd_waiting": {
+        "rate_per_s": 80.0,
+        "shares": (0.4, 0.7, 1.0),
+        "pace_s": 3.0,
+        "most": {"detect": usable_cores(), "report": usable_cores()},
+    },
 }
 
 
@@ -35,6 +40,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--apps", default=APPS)
     parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--html", type=Path)
     parser.add_argument("--out", type=Path, default=Path("fidelity_of_apps.jsonl"))
     given = parser.parse_args()
@@ -47,6 +53,7 @@ def main() -> None:
                 spark,
                 Path(folder) / "run",
                 seconds=given.seconds,
+                rounds=given.rounds,
                 say=print,
                 **COMPUTING.get(name, {}),
             )

@@ -35,7 +35,8 @@ def fidelity(
         str | None,
         typer.Option(metavar="K|NAME=K,..", help="At most so many for an operator: cores, where it computes."),
     ] = None,
-    length: Annotated[str, typer.Option("--seconds", metavar="S", help="How long each of them runs.")] = "25",
+    length: Annotated[str, typer.Option("--seconds", metavar="S", help="How long each of them runs a round.")] = "25",
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds; the median counts, so that a pause does not.")] = 1,
     pace: Annotated[
         str | None, typer.Option(metavar="S", help="A batch so often where rows come in; else what leaves cores free.")
     ] = None,
@@ -71,6 +72,7 @@ def fidelity(
                 pace_s,
                 total=total,
                 most=limits,
+                rounds=rounds,
             )
     finally:
         spark.stop()

@@ -2,7 +2,8 @@
 
 1. A short run at several allocations tells the law of each operator's batches (``measured_law``).
 2. The twin (``simulate.twin``) says mean, p95 and rate of allocations that lie well apart; so does the law alone.
-3. Each of them runs for a while at the same rate, then takes a burst; both are compared.
+3. Each of them runs for a while at the same rate, then takes a burst; both are compared. In several rounds, if asked: a
+   pause of the machine then hits one round of one setting, and the median of a setting's rounds counts.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from headgate.running.fidelity_settings import (
     least_gap,
     splits,
     spread_out,
+    typical,
 )
 from headgate.running.load import constant
 from headgate.running.measured_law import MeasuredLaw, Records, measured_law
@@ -80,8 +82,11 @@ def measure_fidelity(
     shares: tuple[float, ...] = (1.0,),
     total: int | None = None,
     most: int | Mapping[str, int] | None = None,
+    rounds: int = 1,
 ) -> Fidelity:
-    """Compare ``count`` settings, each run for ``seconds``: allocations, at ``shares`` of ``rate_per_s`` a source.
+    """Compare ``count`` settings: allocations, at ``shares`` of ``rate_per_s`` a source.
+
+    Each runs for ``seconds`` in each of ``rounds``, there and back again, so that what drifts falls on all alike.
 
     With ``total`` only those of so many processors in all, and the one that is predicted best is among them; with
     ``most`` no operator has more than that, or not the ones it names, as where they compute and cores are few.
@@ -100,12 +105,14 @@ def measure_fidelity(
         warm_up(app, running)
         rate, law = trial.learn(rate_per_s, say)
         chosen = _chosen(trial, law, [share * rate for share in shares])
-        say(f"{len(chosen)} settings at up to {rate:,.0f} rows/s, {seconds:g} s each")
-        settings = []
-        for setting in chosen:
-            settings.append(replace(setting, measured=trial.measure(setting.rate_per_s, setting.processors, seconds)))
-            say(_line(settings[-1]))
-    return Fidelity(app.name, rate, law, tuple(settings), pace)
+        say(f"{len(chosen)} settings at up to {rate:,.0f} rows/s, {rounds} x {seconds:g} s each")
+        found: list[list[Figures]] = [[] for _ in chosen]
+        for turn in range(rounds):
+            for i in range(len(chosen))[:: -1 if turn % 2 else 1]:
+                found[i].append(trial.measure(chosen[i].rate_per_s, chosen[i].processors, seconds))
+                say(_line(replace(chosen[i], measured=found[i][-1])))
+    settings = tuple(replace(one, measured=typical(seen)) for one, seen in zip(chosen, found, strict=True))
+    return Fidelity(app.name, rate, law, settings, pace)
 
 
 def _chosen(trial: _Trial, law: MeasuredLaw, rates: list[float]) -> list[Compared]:

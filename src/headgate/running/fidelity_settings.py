@@ -27,6 +27,19 @@ class Figures:
     rate_per_s: float
 
 
+def typical(rounds: Sequence[Figures]) -> Figures:
+    """The median of each figure.
+
+    >>> typical([Figures(2.0, 3.0, 9.0), Figures(7.0, 30.0, 2.0), Figures(2.2, 2.9, 8.0)])
+    Figures(mean_s=2.2, p95_s=3.0, rate_per_s=8.0)
+    """
+    return Figures(
+        statistics.median(one.mean_s for one in rounds),
+        statistics.median(one.p95_s for one in rounds),
+        statistics.median(one.rate_per_s for one in rounds),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Compared:
     """One setting: what the twin said, what the law alone said of the mean, and what was measured, once it was."""

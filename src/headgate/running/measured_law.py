@@ -68,17 +68,20 @@ def measured_law(topology: Topology, records: Records, fed_rows: float) -> Measu
 
 
 def _returning(topology: Topology, records: Records, fed_rows: float) -> dict[str, float]:
-    """Of the operators that a loop leads to: what they took beyond what came from before them."""
+    """Of the operators that a loop leads to: what they took beyond what came from before them.
+
+    Counted in rows of the sources (births), as latency is: an operator may make many rows of one.
+    """
     rank = {name: i for i, name in enumerate(topology.order)}
 
     def came_from(edge: Edge) -> float:
-        return fed_rows if is_source(edge.origin) else float(sum(r.rows_out for r in records[edge.origin]))
+        return fed_rows if is_source(edge.origin) else sum(r.born.weight for r in records[edge.origin])
 
     found = {}
     for name in {e.target for e in topology.edges if rank.get(e.target, -1) >= 0 and not is_source(e.origin)}:
         reads = [edge for edge in topology.edges if edge.target == name]
         before = [edge for edge in reads if is_source(edge.origin) or rank[edge.origin] < rank[name]]
-        taken = float(sum(r.rows for r in records[name]))
+        taken = sum(r.born.weight for r in records[name])
         if len(before) < len(reads) and taken > 0:
             found[name] = min(max(1 - sum(map(came_from, before)) / taken, 0.0), _MOST_RETURNING)
     return found

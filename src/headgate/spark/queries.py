@@ -27,8 +27,6 @@ from headgate.spark.planned_stream import read_by
 
 _WAIT_S = 0.2
 """How long a source holds its answer back while nothing is new; also what stopping may have to wait for."""
-_WAIT_OF_MANY_S = 0.01
-"""The same where a query reads several edges: one that is empty must not hold up the others for long."""
 _STARTING = threading.Lock()
 """Queries start one after the other: the number of key groups is a setting of the session that a start picks up."""
 
@@ -157,7 +155,7 @@ def _read(wiring: Wiring, name: str, group: Group, schema: StructType, pace: Pac
         operator=group.name,
         plan=PlanFile(layout.plan),
         hold=layout.hold,
-        wait_s=_WAIT_S if len(group.first.inputs) == 1 else _WAIT_OF_MANY_S,
+        wait_s=_WAIT_S,
         ahead=_ahead(wiring, group),
         pace=pace,
     )

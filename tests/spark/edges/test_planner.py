@@ -88,17 +88,55 @@ def test_a_batch_that_was_late_lets_the_next_be_earlier(bench: Bench) -> None:
     assert bench.latest(2) == 2, "but only one"
 
 
+class Both:
+    """Two readers of an operator, asked as Spark asks them."""
+
+    def __init__(self, folder: Path, pace_s: float) -> None:
+        pace = Pace()
+        self.benches = [Bench(folder / name) for name in ("left", "right")]
+        for bench, name in zip(self.benches, ("left", "right"), strict=True):
+            bench.planner = replace(bench.planner, name=name, pace=pace, _at=0)
+        self.go_at(pace_s)
+
+    def go_at(self, pace_s: float) -> None:
+        for bench in self.benches:
+            bench.plan.write(Plan(1, {"op": OperatorPlan(pace_s=pace_s)}))
+
+    def publish(self, *rows: int) -> None:
+        for bench, count in zip(self.benches, rows, strict=True):
+            bench.publish(count)
+
+    def latest(self, *starts: int) -> tuple[object, ...]:
+        return tuple(bench.latest(start) for bench, start in zip(self.benches, starts, strict=True))
+
+
 def test_a_batch_of_an_operator_that_reads_two_edges_takes_what_both_have(tmp_path: Path) -> None:
-    pace = Pace()
-    benches = [Bench(tmp_path / name) for name in ("left", "right")]
-    for bench, name in zip(benches, ("left", "right"), strict=True):
-        bench.planner = replace(bench.planner, name=name, pace=pace)
-        bench.plan.write(Plan(1, {"op": OperatorPlan(pace_s=1e6)}))
-        bench.publish(5)
+    both = Both(tmp_path, 1e6)
     for batch, told in enumerate(((1, 1), (2, 2), (2, 2))):
-        assert tuple(bench.latest(batch) for bench in benches) == told, "both count for the pace as one batch"
-        for bench in benches:
-            bench.publish(5)
+        both.publish(5, 5)
+        assert both.latest(batch, batch) == told, "both count for the pace as one batch"
+
+
+def test_a_pace_that_comes_due_between_two_readers_starts_no_batch_without_the_first(tmp_path: Path) -> None:
+    both = Both(tmp_path, 1e6)
+    left, right = both.benches
+    for batch in range(2):
+        both.publish(5, 5)
+        both.latest(batch, batch)
+    both.publish(5, 5)
+    assert left.latest(2) == 2
+    both.go_at(0.0)
+    assert right.latest(2) == 2, "the first was asked too early, and has rows"
+    assert both.latest(2, 2) == (3, 3)
+
+
+def test_a_batch_starts_with_what_one_edge_has_if_the_other_has_nothing(tmp_path: Path) -> None:
+    both = Both(tmp_path, 0.0)
+    assert both.latest(0, 0) == (0, 0)
+    both.benches[1].publish(5)
+    assert both.latest(0, 0) == (0, 1)
+    both.benches[0].publish(5)
+    assert both.latest(0, 1) == (1, 1)
 
 
 def test_manifests_without_rows_start_no_batch_and_go_with_the_next_rows(bench: Bench) -> None:

@@ -49,7 +49,12 @@ class EdgePlanner:
     """The k that the last batch was cut for."""
     task_rows: tuple[int, ...] = ()
     """And the rows of each of its tasks."""
+    _at: int | None = None
+    """Where its next batch begins, once it was asked."""
     _looked: int = 0
+
+    def __post_init__(self) -> None:
+        self.pace.readers.append(self._rows_wait)
 
     class Java:
         """For py4j."""
@@ -60,18 +65,15 @@ class EdgePlanner:
         """Where the next batch ends, given where the last one did; the same place while nothing is due."""
         if not start:
             return self._offset(0)
-        first = _next(start)
-        self.pace.ask(self.name)
-        until = time.monotonic() + self.wait_s
-        while True:
-            wanted = self.plan.read().of(self.operator)
-            due = self.pace.is_due(wanted.pace_s)
-            if due and self._worth_a_batch(first) and not self.hold.exists() and self._followed(wanted):
-                self.pace.begin(wanted.pace_s)
-                return self._offset(self._admit(first, wanted))
-            if time.monotonic() >= until:
-                return start
-            time.sleep(_POLL_S)
+        self._at = _next(start)
+        if self.pace.ask(self.name):
+            self.pace.opened = self._opens(time.monotonic() + self.wait_s)
+        if not self.pace.opened or not self._rows_wait():
+            return start
+        wanted = self.plan.read().of(self.operator)
+        self.pace.begin(wanted.pace_s)
+        self._at = self._admit(self._at, wanted)
+        return self._offset(self._at)
 
     def tasks(self, start: str, end: str) -> str:
         """The pieces of files that each task of a batch reads; ``whole`` where none is a part of a row group."""
@@ -90,18 +92,34 @@ class EdgePlanner:
             }
         )
 
+    def _opens(self, until_s: float) -> bool:
+        """Waits until a batch may start, which is what it returns, or for as long as it may."""
+        while True:
+            wanted = self.plan.read().of(self.operator)
+            due = self.pace.is_due(wanted.pace_s) and self.pace.rows_wait()
+            if due and not self.hold.exists() and self._followed(wanted):
+                return True
+            if time.monotonic() >= until_s:
+                return False
+            time.sleep(_POLL_S)
+
     def _followed(self, wanted: OperatorPlan) -> bool:
         """Whether those who read what this operator writes keep up well enough."""
         return all(backlog.rows() <= wanted.most_behind for backlog in self.ahead)
 
-    def _worth_a_batch(self, first: int) -> bool:
-        """Whether rows wait. Without this a loop would run for ever on the empty manifests it writes itself."""
-        self._looked = max(self._looked, first)
+    def _rows_wait(self) -> bool:
+        """Whether there is anything for a batch; as long as Spark has not said where it is, there may be.
+
+        Without rows there is nothing: else a loop would run for ever on the empty manifests it writes itself.
+        """
+        if self._at is None:
+            return True
+        self._looked = max(self._looked, self._at)
         while (found := self.edge.manifest(self._looked)) is not None:
             if found.rows:
                 return True
             self._looked += 1
-        return self._looked - first >= _MOST_EMPTY
+        return self._looked - self._at >= _MOST_EMPTY
 
     def _offset(self, number: int) -> str:
         return json.dumps({"edge": self.edge.folder.name, "next": number})
