@@ -5,7 +5,7 @@ Usage: fidelity_of_apps.py [--apps a,b] [--seconds S] [--rounds N] [--html FILE]
 What bounds it: applications that compute share the machine's cores, and more tasks than cores gain nothing. The three
 dataflows are taken with tasks that wait instead, top_n with a look-up that waits (shop), fpd with transactions that are
 fetched first; operators that compute have at most as many processors as there are cores. For vld, which only
-computes, and for fpd, where one operator of three waits, that leaves few allocations, so each may come at several rates.
+computes, and for fpd, where one operator of three waits, that leaves few allocations: each may come at several rates.
 """
 
 from __future__ import annotations

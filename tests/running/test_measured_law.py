@@ -19,9 +19,7 @@ def batches(noise: float, rows_a_batch: int = 100) -> list[BatchRecord]:
         took_s = (0.2 + 0.03 * k) * (1 + noise * float(rng.standard_normal())) + rows / (250.0 * k)
         at_s = 10.0 * i
         born = Births.of([(at_s, float(rows))])
-        found.append(
-            BatchRecord(i, at_s, at_s + took_s - 0.05, took_s, rows, rows, k, None, born, work_s=rows / 250.0)
-        )
+        found.append(BatchRecord(i, at_s, at_s + took_s - 0.05, took_s, rows, rows, k, None, born, work_s=rows / 250.0))
     return found
 
 

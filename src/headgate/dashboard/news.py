@@ -46,7 +46,7 @@ class News:
         self._wake()
 
     async def follow(self, last_id: str | None) -> AsyncIterator[Event]:
-        """Everything after ``last_id``, for ever; who names none of ours asks for everything first, then misses nothing."""
+        """Everything after ``last_id``, for ever; who names none of ours is first told to ask for everything."""
         read = self._read_by(last_id or "")
         while not self._closed:
             if read < self._published - len(self._events):
