@@ -46,6 +46,8 @@ _LOOK_S = 12.0
 _LOGGED_S = 1.0
 _SETTLE_SHARE = 0.3
 _BURST_S = 3.0
+_NEVER_S = 1e9
+"""The pace while a burst is put on the sources: at once means on all of them before a batch takes any of it."""
 _BUSY = (0.8, 1.2, 1.6, 2.4)
 """Unless a rate is given: so many processors of the busiest operator are at work, whichever makes allocations differ
 most. From one processor to two and four a batch gains most; from there on its tasks cost what they gain."""
@@ -237,10 +239,12 @@ class _Trial:
     def _burst(self, rate: float) -> float:
         """Rows of a source a second while the slowest operator works off what was put before it at once."""
         since, rows = time.time(), int(rate * _BURST_S)
+        self.running.set_paces(dict.fromkeys(self.paces, _NEVER_S))
         for source in self.running.graph.sources:
             one = self.running.feed(source)
             assert self.app.rows is not None
             one.append(self.app.rows(source, one.rows, rows))
+        self.running.set_paces(self.paces)
         self.running.drain()
         time.sleep(_LOGGED_S)
         taken = [sum(r.duration_s for r in found) for found in self._records(since, time.time()).values()]
