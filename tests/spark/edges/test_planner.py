@@ -139,6 +139,15 @@ def test_a_batch_starts_with_what_one_edge_has_if_the_other_has_nothing(tmp_path
     assert both.latest(0, 1) == (1, 1)
 
 
+def test_rows_of_a_batch_that_spark_never_noted_are_offered_again(tmp_path: Path) -> None:
+    both = Both(tmp_path, 0.0)
+    both.benches[1].publish(5)
+    assert both.latest(0, 0) == (0, 1)
+    both.benches[0].publish(5)
+    assert both.latest(0, 1) == (1, 1), "by now the second was looked at beyond its batch"
+    assert [both.latest(1, 0) for _ in range(2)][-1] == (1, 1)
+
+
 def test_manifests_without_rows_start_no_batch_and_go_with_the_next_rows(bench: Bench) -> None:
     bench.publish(0, 0, 0)
     assert bench.latest() == 0

@@ -65,7 +65,7 @@ class EdgePlanner:
         """Where the next batch ends, given where the last one did; the same place while nothing is due."""
         if not start:
             return self._offset(0)
-        self._at = _next(start)
+        self._stands_at(_next(start))
         if self.pace.ask(self.name):
             self.pace.opened = self._opens(time.monotonic() + self.wait_s)
         if not self.pace.opened or not self._rows_wait():
@@ -91,6 +91,12 @@ class EdgePlanner:
                 "tasks": [[piece.as_list() for piece in share] for share in pieces],
             }
         )
+
+    def _stands_at(self, number: int) -> None:
+        """A batch that failed before Spark noted it begins anew: then what was looked at must be looked at again."""
+        if self._at is not None and number < self._at:
+            self._looked = number
+        self._at = number
 
     def _opens(self, until_s: float) -> bool:
         """Waits until a batch may start, which is what it returns, or for as long as it may."""
