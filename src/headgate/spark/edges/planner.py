@@ -65,15 +65,16 @@ class EdgePlanner:
         """Where the next batch ends, given where the last one did; the same place while nothing is due."""
         if not start:
             return self._offset(0)
-        self._stands_at(_next(start))
+        first = _next(start)
+        self._stands_at(first)
         if self.pace.ask(self.name):
             self.pace.opened = self._opens(time.monotonic() + self.wait_s)
         if not self.pace.opened or not self._rows_wait():
             return start
         wanted = self.plan.read().of(self.operator)
         self.pace.begin(wanted.pace_s)
-        self._at = self._admit(self._at, wanted)
-        return self._offset(self._at)
+        self._at = end = self._admit(first, wanted)
+        return self._offset(end)
 
     def tasks(self, start: str, end: str) -> str:
         """The pieces of files that each task of a batch reads; ``whole`` where none is a part of a row group."""
