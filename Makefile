@@ -15,11 +15,11 @@ demo: setup
 
 test: setup lint
 	@bash scripts/browser.sh
-	@$(RUN)/pytest -q -n 2 --dist loadfile
+	@$(RUN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 # The same with what is covered; measuring that takes some minutes more.
 coverage: setup
-	@$(RUN)/pytest -q -n 2 --dist loadfile --cov --cov-report=term
+	@$(RUN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder --cov --cov-report=term
 
 lint: setup
 	@$(RUN)/ruff check src tests benchmarks

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from tests.ctrl_c import hears_ctrl_c
 
 HEADGATE = str(Path(sys.executable).parent / "headgate")
 KEYS = {
@@ -44,7 +45,7 @@ def demo(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=_hears_ctrl_c,
+        preexec_fn=hears_ctrl_c,
     )
     with process:
         try:
@@ -52,11 +53,6 @@ def demo(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-
-
-def _hears_ctrl_c() -> None:
-    """A shell lets what it starts in the background ignore Ctrl-C; the tests may have been started so."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def all_gone(group: int, limit_s: float = 60.0) -> bool:

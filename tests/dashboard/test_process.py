@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.ctrl_c import hears_ctrl_c
 from tests.dashboard.sample_run import write_run
 
 from headgate.dashboard.child import Dashboard
@@ -63,7 +64,11 @@ def test_the_command_says_so_where_there_is_no_pipeline(tmp_path: Path) -> None:
 
 def test_ctrl_c_ends_it_without_a_trace(run_folder: Path) -> None:
     with subprocess.Popen(
-        [*MODULE, str(run_folder), "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*MODULE, str(run_folder), "--port=0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=hears_ctrl_c,
     ) as process:
         assert process.stdout is not None
         url = process.stdout.readline().removeprefix("dashboard at ").strip()

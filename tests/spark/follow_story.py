@@ -23,6 +23,7 @@ from headgate.spark.controller import Control
 from headgate.spark.executors import Executors
 from headgate.spark.fleet import Shape
 from headgate.spark.ground import Ground
+from headgate.spark.java import QUICK_JAVA
 from headgate.spark.nodes import LocalNodes
 from headgate.spark.runtime import start
 from headgate.spark.session import spark_session
@@ -30,7 +31,6 @@ from headgate.spark.supervisor import Supervisor
 from headgate.spark.waiting import wait_until
 
 PATIENCE_S, DAY_S = 300.0, 86_400.0
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # One query of 7 ms of waiting a row: one processor does 143 rows a second.
 APP = replace(chain.APP, build=partial(chain.build, fuse=True))
 FEW_PER_S, MANY_PER_S = 30.0, 300.0
@@ -41,8 +41,8 @@ SIZES = {
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
     "spark.cores.max": str(SHAPE.slots),
-    "spark.driver.extraJavaOptions": QUICK_START,
-    "spark.executor.extraJavaOptions": QUICK_START,
+    "spark.driver.extraJavaOptions": QUICK_JAVA,
+    "spark.executor.extraJavaOptions": QUICK_JAVA,
 }
 
 

@@ -29,6 +29,7 @@ from headgate.apps import wordcount
 from headgate.errors import Infeasible
 from headgate.spark.cluster import Cluster
 from headgate.spark.executors import DECOMMISSION_CONF, Executors
+from headgate.spark.java import QUICK_JAVA
 from headgate.spark.nodes import LocalNodes
 from headgate.spark.runtime import Running, start
 from headgate.spark.scheduler import Executor
@@ -40,13 +41,12 @@ LINES_A_TABLE = 40
 NEWS_S = 0.5
 """How long the driver may take to hear of a task that has ended."""
 KILLS = 2
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SIZES = {
     "spark.driver.memory": "512m",
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
-    "spark.driver.extraJavaOptions": QUICK_START,
-    "spark.executor.extraJavaOptions": QUICK_START,
+    "spark.driver.extraJavaOptions": QUICK_JAVA,
+    "spark.executor.extraJavaOptions": QUICK_JAVA,
     # on a machine that is busy with other things a task may have to wait for its host for long
     "spark.locality.wait": "60s",
 }
