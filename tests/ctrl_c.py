@@ -6,5 +6,5 @@ import signal
 
 
 def hears_ctrl_c() -> None:
-    """As ``preexec_fn``: a shell lets what it starts in the background ignore Ctrl-C, and the tests may be started so."""
+    """As ``preexec_fn``: a shell lets what it starts in the background ignore Ctrl-C, maybe the tests themselves."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
