@@ -16,6 +16,7 @@ from headgate.spark.pipeline import Pipeline
 
 CASES: Mapping[str, tuple[App, Callable[[], Pipeline], int]] = {
     "vld": (vld.APP, partial(vld.build, key_groups=2), 12),
+    "vld_waiting": (vld.WAITING, partial(vld.build, key_groups=2, fetch_ms=1.0, look_up_ms=1.0), 12),
     "vht": (vht.APP, partial(vht.build, key_groups=2), 60),
     "traffic": (traffic.APP, partial(traffic.build, key_groups=2), 100),
     "finance": (finance.APP, partial(finance.build, key_groups=2), 100),

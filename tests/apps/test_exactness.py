@@ -22,6 +22,7 @@ CASES: Mapping[str, tuple[App, Callable[[], Pipeline], int]] = {
     "wordcount": (wordcount.APP, wordcount.build, 600),
     "top_n": (top_n.APP, partial(top_n.build, key_groups=3), 600),
     "fpd": (fpd.APP, partial(fpd.build, key_groups=3), 200),
+    "fpd_waiting": (fpd.WAITING, partial(fpd.build, key_groups=3, fetch_ms=0.2, look_up_ms=0.1), 200),
     "chain": (chain.APP, partial(chain.build, waits_ms={"parse": 0.2, "enrich": 0.4, "store": 0.1}), 500),
 }
 

@@ -46,6 +46,7 @@ APPS: dict[str, App] = {
         data_clean.APP,
         hashtags.APP,
         vld.APP,
+        vld.WAITING,
         vht.APP,
         traffic.APP,
         finance.APP,

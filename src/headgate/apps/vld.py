@@ -9,6 +9,9 @@ it: where batches begin and end changes nothing.
 
 The VLD application of DRS, with a generated video (``headgate.apps.inputs.video``) in place of a real one. DRS bounds
 the distance of a match; the ratio test used here needs no such bound. Needs OpenCV.
+
+``vld_waiting`` is the same, with frames that are each fetched from a camera and logos that are looked up for each part
+at a service: waiting needs no core, so that k decides where cores are few.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +32,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from headgate.apps.extra import extra
 from headgate.apps.inputs.video import HEIGHT, LOGOS, WIDTH, Image, frame, shown_in
 from headgate.apps.sift import LENGTH, Numbers, features_of, matches_by_formula, matches_by_logo
+from headgate.apps.waits import after_waiting
 from headgate.running.app import Answer, App, compare
 from headgate.spark.pipeline import Pipeline
 
@@ -103,12 +108,20 @@ def named(matched: Numbers) -> str:
     return " ".join(str(number) for number in np.flatnonzero(matched >= ENOUGH).tolist())
 
 
-def build(key_groups: int = 4) -> Pipeline:
-    """The aggregator has a query of its own: its key groups must not bound who looks for features."""
-    pipeline = Pipeline("vld")
+def _later(work: Callable[[DataFrame], DataFrame], wait_ms: float) -> Callable[[DataFrame], DataFrame]:
+    return lambda rows: work(after_waiting(rows, wait_ms))
+
+
+def build(key_groups: int = 4, fetch_ms: float = 0.0, look_up_ms: float = 0.0) -> Pipeline:
+    """The aggregator has a query of its own: its key groups must not bound who looks for features.
+
+    With ``fetch_ms`` a frame and ``look_up_ms`` a part is waited for, each by an operator whose k is its own.
+    """
+    waits = fetch_ms > 0 or look_up_ms > 0
+    pipeline = Pipeline("vld_waiting" if waits else "vld")
     frames = pipeline.source("frames", "frame long, image binary")
-    features = pipeline.operator("extract", extract, frames)
-    matches = pipeline.operator("match", match, features)
+    features = pipeline.operator("extract", _later(extract, fetch_ms) if waits else extract, frames)
+    matches = pipeline.operator("match", _later(match, look_up_ms) if waits else match, features, fuse=not waits)
     found = pipeline.operator("aggregate", aggregate, matches, stateful=True, fuse=False, key_groups=key_groups)
     pipeline.sink("found", found)
     return pipeline
@@ -150,4 +163,15 @@ APP = App(
     check=check,
     calm_per_s=10.0,
     slo="mean=5s",
+)
+
+FETCH_MS, LOOK_UP_MS = 50.0, 20.0
+WAITING = replace(
+    APP,
+    name="vld_waiting",
+    about=f"vld whose frames are fetched ({FETCH_MS:g} ms) and logos looked up ({LOOK_UP_MS:g} ms a part): k matters "
+    "where cores are few",
+    build=partial(build, fetch_ms=FETCH_MS, look_up_ms=LOOK_UP_MS),
+    calm_per_s=8.0,
+    slo="mean=8s",
 )
