@@ -37,3 +37,16 @@ def test_the_best_number_is_that_of_a_search_through_all() -> None:
 def test_a_load_of_nothing_needs_one_machine() -> None:
     sizes = np.arange(1.0, 11.0)
     assert weighed(0 * ONE, 0 * ONE, NORMAL, sizes, 0.05 * sizes, 10, 1000.0)[0] == 1
+
+
+def test_fewer_machines_must_also_do_until_new_ones_could_serve() -> None:
+    sizes, falling = np.arange(1.0, 41.0), np.array([20.0, 16.0, 12.0])
+    at_the_end = weighed(falling[2:], ONE, NORMAL, sizes, 0.05 * sizes, 25, 100.0)[0]
+    on_the_way = weighed(falling, np.ones(3), NORMAL, sizes, 0.05 * sizes, 25, 100.0, 2)[0]
+    assert at_the_end < 20 < on_the_way < 25
+
+
+def test_more_machines_are_weighed_by_the_steps_they_can_serve() -> None:
+    sizes, climbing = np.arange(1.0, 41.0), np.array([10.0, 15.0, 20.0])
+    at_the_end = weighed(climbing[2:], ONE, NORMAL, sizes, 0.05 * sizes, 12, 100.0)
+    assert weighed(climbing, np.ones(3), NORMAL, sizes, 0.05 * sizes, 12, 100.0, 2) == at_the_end

@@ -2,14 +2,16 @@
 
 All in units of the level L_t, the mean of the last 15 rates (floored at 2% of the mean of all):
 
-    mean:   v_{t+h}/L_t = w'(1, v_t, v_{t-1}, v_{t-2}, mean of 5, mean of 15, yesterday, mean of a day)/L_t
+    mean:   v_{t+h}/L_t = w'(1, v_t, v_{t-1}, v_{t-2}, mean of 5, mean of 15, yesterday, mean of a day,
+            (v_t - mean of 5)+, largest of 5, largest of 15)/L_t
             yesterday = mean of 15 x (what the same clock time gained yesterday, kept within 1/4 and 4)
     scale:  log|error/L_t| = u'(1, log L_t/day's mean, how lively the last 5 and 30 steps are against the last 500,
             that long-run liveliness, |v_t/L_t - 1|, how surprising this minute of the hour and this half hour of
-            the day have been)
+            the day have been, (v_t/L_t - 1)+, (v_t/mean of 5 - 1)+, |log of what yesterday gained|)
 
-Errors beyond 6 of the usual size are cut before they move the mean's weights. The scale is what pays: a noisy hour, a
-small load or the minute at which jobs start each hour get wide margins, the rest narrow ones.
+x+ is max(x, 0): a load that has just climbed is less sure than one that has just fallen. Errors beyond 6 of the usual
+size are cut before they move the mean's weights. The scale is what pays: a noisy hour, a small load or the minute at
+which jobs start each hour get wide margins, the rest narrow ones.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from headgate.forecast.recursive import Floats, dot, regress
 
 RECENT = 15
 _FIVE = 5
-_MEANS = 8
-_SCALES = 8
+_MEANS = 11
+_SCALES = 11
 _FORGET = (
     0.9998  # half the weight lies in the last 3,500 steps; 0.9995 cost up to 2% more machines, 0.9999 up to 1% less
 )
@@ -214,13 +216,15 @@ def _phases(state: State, t: int, k: int, clock: Clock) -> tuple[int, int]:
 @njit(cache=True)
 def _look_ahead(state: State, t: int, k: int, ahead: int, now: int, rate: float, clock: Clock) -> None:
     level, recent = state.levels[now], state.recent
-    fifteen = recent[RECENT - min(t + 1, RECENT) :].mean()
+    fifteen, five = recent[RECENT - min(t + 1, RECENT) :].mean(), recent[RECENT - _FIVE :].mean()
+    yesterday = _gain_yesterday(state, t, ahead, clock)
     x = state.inputs[now, k]
     x[0] = 1.0
     x[1], x[2], x[3] = rate / level, recent[RECENT - 2] / level, recent[RECENT - 3] / level
-    x[4], x[5] = recent[RECENT - _FIVE :].mean() / level, fifteen / level
-    x[6] = fifteen * _gain_yesterday(state, t, ahead, clock) / level
-    x[7] = state.tally[1] / level
+    x[4], x[5] = five / level, fifteen / level
+    x[6], x[7] = fifteen * yesterday / level, state.tally[1] / level
+    x[8] = max(rate - five, 0.0) / level
+    x[9], x[10] = recent[RECENT - _FIVE :].max() / level, recent.max() / level
     state.means[now, k] = min(max(dot(state.weights[k], x), 0.0), 10.0) * level
     minute, half_hour = _phases(state, t + ahead, k, clock)
     s, long_run = state.scale_inputs[now, k], math.log(state.lively[2] + _LEAST)
@@ -229,6 +233,8 @@ def _look_ahead(state: State, t: int, k: int, ahead: int, now: int, rate: float,
     s[2], s[3] = math.log(state.lively[0] + _LEAST) - long_run, math.log(state.lively[1] + _LEAST) - long_run
     s[4], s[5] = long_run, min(abs(rate / level - 1.0), 1.0)
     s[6], s[7] = _surprise(state.phase[k, minute]), _surprise(state.half_hours[k, half_hour])
+    s[8], s[9] = min(max(rate / level - 1.0, 0.0), 1.0), min(max(rate / max(five, 1e-9) - 1.0, 0.0), 1.0)
+    s[10] = abs(math.log(yesterday))
     sd = _TO_SD * level * math.exp(min(max(dot(state.scale_weights[k], s), -6.0), 0.7))
     state.sds[now, k] = max(sd, _LEAST_SD * state.tally[1], 1e-12)
 

@@ -5,6 +5,7 @@
 
 The load's law is that of the forecast's scores, the capacity's is normal. Of thousands of sorted scores some 60 are
 enough: each of the highest alone, further down one for ever more of them. No k beyond a maximum of the curve is chosen.
+Where machines stop at once and take steps to start, a lower k is weighed over those steps too: they pass with it.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ _GROWTH = 6  # below the j-th highest score one stands for j/6; 3 changes costs 
 
 @njit(cache=True)
 def weighed(
-    mean: Floats, sd: Floats, scores: Floats, capacity: Floats, noise: Floats, running: int, price: float
+    mean: Floats, sd: Floats, scores: Floats, capacity: Floats, noise: Floats, running: int, price: float, wait: int = 0
 ) -> tuple[int, float, float, float]:
     """The best number, the cost of staying with ``running`` above it, and the late chance of staying and of moving.
+
+    More machines serve after ``wait`` of the steps, fewer from the first: a lower number must do for all of them.
 
     >>> one, sizes = np.array([10.0]), np.arange(1.0, 31)
     >>> best, regret, stay, move = weighed(one, 0.1 * one, np.array([-1.0, 0.0, 1.0]), sizes, 0.05 * sizes, 10, 100.0)
@@ -32,14 +35,33 @@ def weighed(
     (13, 47, True)
     """
     points, weights = thinned(scores)
+    first, half = 1, 0.5 * mean[wait:].max()
+    while first < len(capacity) and capacity[first - 1] < half:
+        first += 1
+    found = _best(mean[wait:], sd[wait:], points, weights, capacity, noise, running, price, first, len(capacity))
+    if wait > 0 and found[0] < running:
+        return _best(mean, sd, points, weights, capacity, noise, running, price, found[0], running)
+    return found
+
+
+@njit(cache=True)
+def _best(
+    mean: Floats,
+    sd: Floats,
+    points: Floats,
+    weights: Floats,
+    capacity: Floats,
+    noise: Floats,
+    running: int,
+    price: float,
+    first: int,
+    last: int,
+) -> tuple[int, float, float, float]:
+    """Of ``running`` and the numbers from ``first`` to ``last``."""
     chance = late_chance(mean, sd, points, weights, capacity[running - 1], noise[running - 1])
     best, best_cost, best_chance = running, running + price * chance, chance
-    stay = best_cost
-    k, half = 1, 0.5 * mean.max()
-    while k < len(capacity) and capacity[k - 1] < half:
-        k += 1
-    top = -1.0
-    while k <= len(capacity) and k < best_cost:
+    stay, k, top = best_cost, first, -1.0
+    while k <= last and k < best_cost:
         if capacity[k - 1] > top:
             top = capacity[k - 1]
             p = late_chance(mean, sd, points, weights, top, noise[k - 1])
