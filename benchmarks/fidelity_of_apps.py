@@ -24,7 +24,7 @@ from headgate.spark.session import spark_session
 
 APPS = "linear_waiting,diamond_waiting,star_waiting,shop,vld_waiting,fpd_waiting"
 SETTINGS: dict[str, dict[str, Any]] = {
-    "diamond_waiting": {"pace_s": 4.0},
+    "diamond_waiting": {"rate_per_s": 75.0, "pace_s": 4.0},
     "vld_waiting": {"rate_per_s": 13.0, "pace_s": 4.0},
     "fpd_waiting": {"rate_per_s": 80.0, "pace_s": 3.5},
 }
