@@ -13,6 +13,7 @@ from headgate.running.fidelity_settings import Compared, median_error, pairs_in_
 
 _SIZE, _EDGE = 460, 56
 _COLOURS = 8
+_MOST_TICKS = 8
 _STYLE = """
 svg { max-width: 560px; } .same { stroke: var(--soft); } .band { fill: var(--rule); opacity: .6; }
 """
@@ -36,8 +37,7 @@ def scatter(found: Sequence[Fidelity]) -> str:
     values = [v for one in found for s in one.settings for v in (s.predicted.mean_s, s.measured.mean_s)]
     low, high = min(values) / 1.25, max(values) * 1.25
     x, y = Axis(low, high, _EDGE, _SIZE - 12, log=True), Axis(low, high, _SIZE - _EDGE, 12, log=True)
-    ticks = [t for t in (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0) if low < t < high]
-    parts = [_band(x, y, low, high), *(_tick(x, y, t) for t in ticks)]
+    parts = [_band(x, y, low, high), *(_tick(x, y, t) for t in _ticks(low, high))]
     parts.append(
         f'<line class="same" x1="{x.at(low):.1f}" y1="{y.at(low):.1f}" x2="{x.at(high):.1f}" y2="{y.at(high):.1f}"/>'
     )
@@ -49,6 +49,17 @@ def scatter(found: Sequence[Fidelity]) -> str:
     parts.append(f'<text class="small" {turned}>measured mean, s</text>')
     label = 'role="img" aria-label="Predicted against measured"'
     return f'<svg viewBox="0 0 {_SIZE} {_SIZE}" {label}>{"".join(parts)}</svg>'
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round seconds between the two: every digit of each decade, or only 1, 2 and 5 where those would be too many.
+
+    >>> _ticks(3.1, 8.5), _ticks(0.4, 12.0)
+    ([4.0, 5.0, 6.0, 7.0, 8.0], [0.5, 1.0, 2.0, 5.0, 10.0])
+    """
+    every = [digit * 10.0**decade for decade in range(-2, 3) for digit in range(1, 10)]
+    within = [tick for tick in every if low < tick < high]
+    return within if len(within) <= _MOST_TICKS else [t for t in within if f"{t:e}"[0] in "125"]
 
 
 def _band(x: Axis, y: Axis, low: float, high: float) -> str:
