@@ -29,7 +29,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from headgate.apps.waits import after_waiting
+from headgate.apps.waits import later
 from headgate.running.app import Answer, App, compare
 from headgate.spark.pipeline import OUTPUT, Pipeline
 
@@ -59,14 +59,6 @@ def generate(transactions: DataFrame) -> DataFrame:
         nothing.alias("larger"),
         nothing.alias("flips"),
     )
-
-
-def _fetched(transactions: DataFrame, wait_ms: float) -> DataFrame:
-    return generate(after_waiting(transactions, wait_ms))
-
-
-def _looked_up(changes: DataFrame, wait_ms: float) -> DataFrame:
-    return detect(after_waiting(changes, wait_ms))
 
 
 def detect(changes: DataFrame) -> DataFrame:
@@ -119,11 +111,14 @@ def build(key_groups: int = 4, fetch_ms: float = 0.0, look_up_ms: float = 0.0) -
     entering = pipeline.source("entering", "items string, change long")
     leaving = pipeline.source("leaving", "items string, change long")
     back = pipeline.loop("back", _PATTERN)
-    fetch = partial(_fetched, wait_ms=fetch_ms) if fetch_ms else generate
-    look_up = partial(_looked_up, wait_ms=look_up_ms) if look_up_ms else detect
-    candidates = pipeline.operator("generate", fetch, entering | leaving)
+    candidates = pipeline.operator("generate", later(generate, fetch_ms), entering | leaving)
     found = pipeline.splitter(
-        "detect", look_up, candidates | back, outputs=("flipped", "back"), stateful=True, key_groups=key_groups
+        "detect",
+        later(detect, look_up_ms),
+        candidates | back,
+        outputs=("flipped", "back"),
+        stateful=True,
+        key_groups=key_groups,
     )
     pipeline.close(back, found["back"])
     pipeline.sink("patterns", pipeline.operator("report", report, found["flipped"]))

@@ -32,7 +32,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from headgate.apps.extra import extra
 from headgate.apps.inputs.video import HEIGHT, LOGOS, WIDTH, Image, frame, shown_in
 from headgate.apps.sift import LENGTH, Numbers, features_of, matches_by_formula, matches_by_logo
-from headgate.apps.waits import after_waiting
+from headgate.apps.waits import later
 from headgate.running.app import Answer, App, compare
 from headgate.spark.pipeline import Pipeline
 
@@ -108,10 +108,6 @@ def named(matched: Numbers) -> str:
     return " ".join(str(number) for number in np.flatnonzero(matched >= ENOUGH).tolist())
 
 
-def _later(work: Callable[[DataFrame], DataFrame], wait_ms: float) -> Callable[[DataFrame], DataFrame]:
-    return lambda rows: work(after_waiting(rows, wait_ms))
-
-
 def build(key_groups: int = 4, fetch_ms: float = 0.0, look_up_ms: float = 0.0) -> Pipeline:
     """The aggregator has a query of its own: its key groups must not bound who looks for features.
 
@@ -120,8 +116,8 @@ def build(key_groups: int = 4, fetch_ms: float = 0.0, look_up_ms: float = 0.0) -
     waits = fetch_ms > 0 or look_up_ms > 0
     pipeline = Pipeline("vld_waiting" if waits else "vld")
     frames = pipeline.source("frames", "frame long, image binary")
-    features = pipeline.operator("extract", _later(extract, fetch_ms) if waits else extract, frames)
-    matches = pipeline.operator("match", _later(match, look_up_ms) if waits else match, features, fuse=not waits)
+    features = pipeline.operator("extract", later(extract, fetch_ms), frames)
+    matches = pipeline.operator("match", later(match, look_up_ms), features, fuse=not waits)
     found = pipeline.operator("aggregate", aggregate, matches, stateful=True, fuse=False, key_groups=key_groups)
     pipeline.sink("found", found)
     return pipeline

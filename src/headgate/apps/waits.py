@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -18,3 +18,8 @@ def after_waiting(rows: DataFrame, wait_ms: float) -> DataFrame:
             yield batch
 
     return rows.mapInArrow(wait, rows.schema)
+
+
+def later(work: Callable[[DataFrame], DataFrame], wait_ms: float) -> Callable[[DataFrame], DataFrame]:
+    """An operator that waits ``wait_ms`` for each row before it works on it; the operator itself where that is 0."""
+    return (lambda rows: work(after_waiting(rows, wait_ms))) if wait_ms else work
