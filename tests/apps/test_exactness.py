@@ -15,6 +15,9 @@ from tests.apps.moving import assert_exact_while_k_moves, feed, judged, move
 
 from headgate.apps import chain, fpd, top_n, wordcount
 from headgate.running.app import App
+from headgate.running.load import triples
+from headgate.running.run_app import run_app
+from headgate.spark.controller import Control
 from headgate.spark.pipeline import Pipeline
 from headgate.spark.runtime import start
 
@@ -53,6 +56,18 @@ def test_a_pipeline_that_is_stopped_in_the_middle_goes_on_and_is_exact(
                 running.drain()
                 answer = judged(app, pipeline, running)
     assert answer.exact, answer.note
+
+
+@pytest.mark.slow
+def test_an_application_with_a_loop_runs_under_the_control_loop_and_is_exact(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    control = Control(slo=(fpd.APP.slo,), budget=8, interval_s=1.0)
+    told = run_app(fpd.APP, spark, tmp_path, triples(60.0), 8.0, control)
+    assert told.answer is not None
+    assert told.answer.exact, told.answer.note
+    assert told.ticks
+    assert not told.restarts
 
 
 def tagging(version: int) -> Pipeline:

@@ -169,6 +169,8 @@ def test_apps_are_listed_with_their_paper(capsys: pytest.CaptureFixture[str]) ->
         ["explain", "soon", "--folder", "SHOP"],
         ["report", "SHOP", "--html", "no/such/folder.html"],
         ["demo", "--policy", "magic"],
+        ["run", "fpd", "--policy", "static-peak"],
+        ["run", "fpd", "--policy", "hindsight"],
         ["demo", "--app", "magic"],
         ["demo", "--slo", "soon"],
         ["demo", "--seconds", "0"],

@@ -43,10 +43,21 @@ def test_queues_are_weighed_by_their_visits_as_in_eq_4() -> None:
     assert stations.weights.tolist() == pytest.approx([1.0, 8.0])
 
 
-def test_with_a_loop_visits_count() -> None:
+def test_a_row_goes_round_a_loop_as_often_as_its_edge_says() -> None:
     loop = pipeline(("source", "a", 1.0), ("a", "a", 0.5))
-    assert not in_batches(loop)
+    assert in_batches(loop)
     assert Stations.of(loop, visits(loop) * 100.0, 100.0).weights.tolist() == pytest.approx([2.0])
+
+
+def test_before_a_loop_many_rows_out_of_one_do_not_make_the_way_longer_either() -> None:
+    """Seven subsets a transaction are seven rows for a detector that loops, and one way through it, a little longer."""
+    loop = pipeline(("source", "a", 1.0), ("a", "b", 7.0), ("b", "b", 0.02), ("b", "c", 0.01))
+    assert passages(loop).tolist() == pytest.approx([1.0, 1 / 0.98, 1.0])
+
+
+def test_a_loop_of_which_more_returns_than_comes_has_a_way_with_an_end() -> None:
+    loop = pipeline(("source", "a", 1.0), ("a", "b", 0.3), ("b", "a", 3.0), ("b", "c", 1.0))
+    assert passages(loop)[:2].tolist() == pytest.approx([20.0, 20.0])
 
 
 def test_the_share_of_rows_that_pass_is_that_of_the_one_way_topology() -> None:

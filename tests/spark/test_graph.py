@@ -1,7 +1,13 @@
 from __future__ import annotations
 
+import pytest
 from pyspark.sql import DataFrame
 
+from headgate import loop
+from headgate.domain import Observation, OperatorObservation
+from headgate.model.traffic import visits
+from headgate.plan.catalogue import POLICIES
+from headgate.spark.controller import Control, settings_of
 from headgate.spark.graph import RunningGraph, fused
 from headgate.spark.pipeline import Pipeline
 
@@ -35,6 +41,27 @@ def test_a_loop_is_an_edge_that_leads_back() -> None:
     assert graph.readers("route.again") == ("route",)
     edges = {(edge.origin, edge.target) for edge in graph.topology().edges}
     assert edges == {("source:lines", "route"), ("route", "route"), ("route", "count"), ("count", "sink")}
+
+
+def test_nothing_is_guessed_to_go_round_a_loop_before_arrivals_tell() -> None:
+    """All of it, the guess for other edges, would be a loop without an end: no policy could be asked."""
+    topology = graph_of(looped()).topology()
+    assert [(edge.origin, edge.selectivity) for edge in topology.edges_back] == [("route", 0.0)]
+    assert visits(topology).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("policy", [name for name, entry in sorted(POLICIES.items()) if not entry.clairvoyant])
+def test_every_policy_can_be_asked_about_a_running_loop(policy: str) -> None:
+    graph = graph_of(looped())
+    state = loop.start(settings_of(graph, Control(policy, ("mean=5s",), budget=8)))
+    running = dict.fromkeys(graph.topology().names, 1)
+    for at_s in range(0, 20, 2):
+        arrivals = {"route": OperatorObservation(arrivals_per_s=130.0), "count": OperatorObservation(100.0)}
+        seen = Observation(float(at_s), 100.0, running, arrivals)
+        state, decision = loop.tick(state, seen, float(at_s))
+        running = dict(decision.running)
+    assert all(k >= 1 for k in running.values())
+    assert state.learned.visits[0] > 1.15
 
 
 def test_a_stateful_node_carries_its_key_groups() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from headgate.config.goal_text import duration_s, goal_from
 from headgate.errors import BadInput
-from headgate.plan.catalogue import policy_entry
+from headgate.plan.catalogue import live_policy_entry
 
 if TYPE_CHECKING:
     from headgate.running.app import App
@@ -81,7 +81,7 @@ def the_length_s(text: str) -> float:
 
 
 def the_policy(name: str) -> str:
-    policy_entry(name)
+    live_policy_entry(name)
     return name
 
 

@@ -230,9 +230,14 @@ class Topology:
         return tuple(_upstream_first(self))
 
     @cached_property
-    def has_loop(self) -> bool:
+    def edges_back(self) -> tuple[Edge, ...]:
+        """Edges that lead from an operator to itself or to one before it: every loop has one."""
         rank = {name: i for i, name in enumerate(self.order)}
-        return any(rank[e.origin] >= rank[e.target] for e in self.inner_edges)
+        return tuple(e for e in self.inner_edges if rank[e.origin] >= rank[e.target])
+
+    @cached_property
+    def has_loop(self) -> bool:
+        return bool(self.edges_back)
 
     def with_operators(self, operators: tuple[Operator, ...]) -> Topology:
         """The same graph with other figures for the same operators, in the same order; what was worked out is kept."""

@@ -4,9 +4,9 @@ DRS's Eq 4 weighs an operator by its visits, lambda_i/lambda_0: all that becomes
 a split and every word of a line. What is measured of micro-batches is how old a row is when what became of it comes
 out, much or little, and that is one way through the graph:
 
-    p_i = (share of the sources that lead to i) + sum over j before i of  p_j/(number of targets of j)
+    p_i = (share of the sources that lead to i) + sum over j that lead to i of  p_j s_ji
 
-Where a loop leads back, as many go round as is said; where that is not known, the visits of Eq 4 stay.
+    s_ji = r_j if j -> i leads back, r_j being the share of j's rows that go round again; else (1 - r_j)/(targets of j)
 """
 
 from __future__ import annotations
@@ -19,22 +19,31 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.domain import Edge, Topology, is_source
+from headgate.domain import Edge, Operator, Topology
+from headgate.model.traffic import visits
 
 Floats = NDArray[np.float64]
+MOST_RETURNING = 0.95
+"""Of an operator's rows: beyond that, ways without an end would be predicted."""
 
 
 def in_batches(topology: Topology) -> bool:
-    """Whether a row's way counts, and not its visits: all operators run in batches, and none leads back."""
-    return all(operator.batch for operator in topology.operators) and not topology.has_loop
+    """Whether a row's way counts, and not its visits: all operators run in batches."""
+    return all(operator.batch for operator in topology.operators)
 
 
 def one_way(topology: Topology, returning: Mapping[str, float] | None = None) -> Topology:
-    """Each row to one of the targets: back where a loop leads, as many as ``returning`` says, onward all alike."""
-    rank = {name: i for i, name in enumerate(topology.order)}
-    back = {e for e in topology.edges if not is_source(e.origin) and rank.get(e.target, len(rank)) <= rank[e.origin]}
+    """Each row to one of the targets: back where a loop leads, onward all alike.
+
+    ``returning`` says for the operators that loops lead to which share of their rows has come round; where it is not
+    given, the selectivities of the edges that lead back do.
+    """
+    back = set(topology.edges_back)
     onward = Counter(edge.origin for edge in topology.edges if edge not in back)
-    round_again = {edge.origin: (returning or {}).get(edge.target, 0.0) for edge in back}
+    round_again = {
+        edge.origin: min(edge.selectivity if returning is None else returning.get(edge.target, 0.0), MOST_RETURNING)
+        for edge in back
+    }
 
     def sent(edge: Edge) -> float:
         again = round_again.get(edge.origin, 0.0)
@@ -44,9 +53,8 @@ def one_way(topology: Topology, returning: Mapping[str, float] | None = None) ->
 
 
 def passages(topology: Topology) -> Floats:
-    """For each operator of a pipeline without loops the share of rows that pass it, in the order of its ``names``.
+    """For each operator how often a row passes it, in the order of the pipeline's ``names``.
 
-    >>> from headgate.domain import Operator
     >>> names = ("split", "left", "right", "join")
     >>> ways = (("source", "split"), ("split", "left"), ("split", "right"), ("left", "join"), ("right", "join"))
     >>> diamond = Topology("t", tuple(Operator(n, 9.0) for n in names), tuple(Edge(a, b) for a, b in ways))
@@ -54,20 +62,13 @@ def passages(topology: Topology) -> Floats:
     [1.0, 0.5, 0.5, 1.0]
     """
     shares = tuple((source, topology.share_of(source)) for source in topology.sources)
-    return _passed(topology.names, topology.order, topology.edges, shares)
+    return _passed(topology.names, topology.edges, shares)
 
 
 @lru_cache(maxsize=64)
-def _passed(
-    names: tuple[str, ...], order: tuple[str, ...], edges: tuple[Edge, ...], shares: tuple[tuple[str, float], ...]
-) -> Floats:
-    """By one pass down the graph; the loop asks at every tick, for a graph that does not change."""
-    targets, total = Counter(edge.origin for edge in edges), sum(share for _, share in shares) or 1.0
-    passed = {**dict.fromkeys(names, 0.0), **{source: share / total for source, share in shares}}
-    rank = {name: i for i, name in enumerate(order)}
-    for edge in sorted(edges, key=lambda e: rank.get(e.origin, -1)):
-        if edge.target in rank:
-            passed[edge.target] += passed[edge.origin] / targets[edge.origin]
-    found = np.array([passed[name] for name in names])
+def _passed(names: tuple[str, ...], edges: tuple[Edge, ...], shares: tuple[tuple[str, float], ...]) -> Floats:
+    """Worked out once a graph: the loop asks at every tick, for a graph that does not change."""
+    graph = Topology("ways", tuple(Operator(name, 1.0) for name in names), edges, dict(shares))
+    found: Floats = visits(one_way(graph)) / (sum(share for _, share in shares) or 1.0)
     found.setflags(write=False)
     return found

@@ -32,7 +32,7 @@ AnyPolicy = Policy[Any]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One policy: ``build`` makes it, told the load to come (only static peak and hindsight look at it).
+    """One policy: ``build`` makes it, told the load to come, which only a ``clairvoyant`` one looks at.
 
     A ``reactive`` policy finds its size by trial on a running pipeline; the others answer at once. ``mapper`` and
     ``forecaster`` name what it goes with.
@@ -42,6 +42,7 @@ class Entry:
     summary: str
     origin: str
     reactive: bool = False
+    clairvoyant: bool = False
     mapper: str = "dsm"
     forecaster: str | None = None
 
@@ -105,8 +106,12 @@ POLICIES: dict[str, Entry] = {
     "keda": Entry(lambda load: Keda(), "replicas in proportion to lag", "KEDA", reactive=True),
     "dhalion": Entry(lambda load: Dhalion(), "more where back-pressure shows", "Dhalion", reactive=True),
     "recent-peak": Entry(lambda load: RecentPeak(), "the largest recent rate and a margin", "common practice"),
-    "static-peak": Entry(lambda load: StaticPeak(max(load)), "sized once for the peak", "common practice"),
-    "hindsight": Entry(lambda load: Hindsight(load), "the least for the load that will come", "a bound, not a policy"),
+    "static-peak": Entry(
+        lambda load: StaticPeak(max(load)), "sized once for the peak", "common practice", clairvoyant=True
+    ),
+    "hindsight": Entry(
+        lambda load: Hindsight(load), "the least for the load that will come", "a bound, not a policy", clairvoyant=True
+    ),
 }
 
 
@@ -116,6 +121,17 @@ def policy_entry(name: str) -> Entry:
         return POLICIES[name]
     except KeyError:
         raise BadInput(unknown("policy", name, POLICIES)) from None
+
+
+def live_policy_entry(name: str) -> Entry:
+    """The entry of a policy for a pipeline that runs, whose load to come nobody knows."""
+    entry = policy_entry(name)
+    if entry.clairvoyant:
+        raise BadInput(
+            f"policy {name!r} must know the load that will come, which nobody does of a pipeline that runs: "
+            "choose another, or compare with it in headgate replay"
+        )
+    return entry
 
 
 def unknown(what: str, name: str, known: dict[str, Any]) -> str:

@@ -30,7 +30,7 @@ class Feeder:
         self._ended = threading.Event()
         self.problem: BaseException | None = None
         self.fed: dict[str, int] = {name: feed.rows for name, feed in feeds.items()}
-        self.peak_per_s = 0.0
+        self.peak_per_s = 0.0  # over all sources
         self._thread = threading.Thread(target=self._run, name="headgate-feeder", daemon=True)
 
     def start(self) -> None:
@@ -58,7 +58,7 @@ class Feeder:
             self._ended.wait(max(at_s + FEED_S - time.time(), 0.0))
             until_s = min(max(time.time(), at_s + FEED_S), began_s + self._seconds)
             rate = self._load((at_s - began_s) / self._seconds)
-            self.peak_per_s = max(self.peak_per_s, rate)
+            self.peak_per_s = max(self.peak_per_s, rate * len(self._feeds))
             owed += rate * (until_s - at_s)
             count = min(int(owed), _MOST_ROWS)
             if count:

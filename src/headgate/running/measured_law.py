@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from headgate.domain import Batch, BatchCosts, Edge, Topology, is_source
 from headgate.model.batch_fit import BatchFits, BatchLaw
 from headgate.model.microbatch import batch_s
+from headgate.model.ways import MOST_RETURNING
 from headgate.spark.batch_log import BatchRecord
 
 Records = Mapping[str, list[BatchRecord]]
 _LEAST_OWN_S = 0.01
-_MOST_RETURNING = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +72,16 @@ def _returning(topology: Topology, records: Records, fed_rows: float) -> dict[st
 
     Counted in rows of the sources (births), as latency is: an operator may make many rows of one.
     """
-    rank = {name: i for i, name in enumerate(topology.order)}
 
     def came_from(edge: Edge) -> float:
         return fed_rows if is_source(edge.origin) else sum(r.born.weight for r in records[edge.origin])
 
     found = {}
-    for name in {e.target for e in topology.edges if rank.get(e.target, -1) >= 0 and not is_source(e.origin)}:
-        reads = [edge for edge in topology.edges if edge.target == name]
-        before = [edge for edge in reads if is_source(edge.origin) or rank[edge.origin] < rank[name]]
+    for name in {edge.target for edge in topology.edges_back}:
+        before = [edge for edge in topology.edges if edge.target == name and edge not in topology.edges_back]
         taken = sum(r.born.weight for r in records[name])
-        if len(before) < len(reads) and taken > 0:
-            found[name] = min(max(1 - sum(map(came_from, before)) / taken, 0.0), _MOST_RETURNING)
+        if taken > 0:
+            found[name] = min(max(1 - sum(map(came_from, before)) / taken, 0.0), MOST_RETURNING)
     return found
 
 

@@ -70,7 +70,7 @@ def twin_of(
     >>> round(told.mean_s, 1)  # 1.5 x 0.2/(1 - 0.5)
     0.6
     """
-    ways, feeds = _fed(one_way(topology, returning), feed_s)
+    ways, feeds = _fed(one_way(topology, returning or {}), feed_s)
     sent = dict(zip(ways.names, visits(ways).tolist(), strict=True))
     operators = tuple(
         o if o.name in feeds else replace(o, service_per_s=o.service_per_s * sent[o.name] / max(visited[o.name], 1e-9))

@@ -22,7 +22,7 @@ from headgate.domain import Decision, Limits, Observation, Refusal
 from headgate.errors import BadInput
 from headgate.forecast.catalogue import forecaster
 from headgate.loop import Settings
-from headgate.plan.catalogue import AnyPolicy, policy_entry
+from headgate.plan.catalogue import AnyPolicy, live_policy_entry
 from headgate.plan.headgate import HeadgatePolicy
 from headgate.spark.batch_log import Tail, append_line
 from headgate.spark.documents import decision_document, tick_document
@@ -58,6 +58,9 @@ class Control:
     settle_down_s: float = 6.0
     dry_run: bool = False
     startup_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        live_policy_entry(self.policy)
 
     def arguments(self) -> list[str]:
         """As command-line arguments of the controller's process."""
@@ -141,7 +144,7 @@ def control_document(graph: RunningGraph, control: Control) -> dict[str, object]
 
 def settings_of(graph: RunningGraph, control: Control) -> Settings:
     """The loop's settings for a live pipeline: quick to add, slower to take away."""
-    entry = policy_entry(control.policy)
+    entry = live_policy_entry(control.policy)
     most = {node.name: node.key_groups for node in graph.nodes if node.stateful}
     goal = goal_from(list(control.slo))
     return Settings(

@@ -7,7 +7,7 @@ another pipeline is refused before anything is touched.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from headgate.domain import SINK, SOURCE, Edge, Operator, Topology
@@ -69,7 +69,11 @@ class RunningGraph:
         return cls(str(read["name"]), tuple(read["sources"]), nodes, tuple(read["kept"]))
 
     def topology(self) -> Topology:
-        """The graph as the loop plans for it; rates and costs are guesses until batches tell."""
+        """The graph as the loop plans for it; rates and costs are guesses until batches tell.
+
+        Nothing is known of what goes round a loop either, and all of it would be a loop without an end: so nothing is
+        guessed to, until arrivals tell.
+        """
         operators = tuple(Operator(n.name, _GUESSED_PER_S, stateful=n.stateful, batch=COSTS) for n in self.nodes)
         edges: dict[tuple[str, str], Edge] = {}
         for node in self.nodes:
@@ -77,7 +81,9 @@ class RunningGraph:
                 edges[origin, node.name] = Edge(origin, node.name)
             if node.terminal:
                 edges[node.name, SINK] = Edge(node.name, SINK)
-        return Topology(self.name, operators, tuple(edges.values()))
+        guessed = Topology(self.name, operators, tuple(edges.values()))
+        back = set(guessed.edges_back)
+        return replace(guessed, edges=tuple(replace(e, selectivity=0.0) if e in back else e for e in guessed.edges))
 
     def _origins(self, node: Node) -> list[str]:
         writers = {stream: other.name for other in self.nodes for stream in other.writes}
