@@ -70,6 +70,7 @@ def _priced(facts: Facts, rules: Sequence[OnTime]) -> list[Ints]:
                 memories[i], choice = rule.decide(memories[i], forecast, curve, coming[i])
                 coming[i] = choice.machines
         asked[:, t] = coming if t % protocol.cycle_steps == 0 else asked[:, t - 1]
+        memories = [rule.saw(memory, rate) for rule, memory in zip(rules, memories, strict=True)]
         learned = made_by.learn(learned, rate)
         forecast = made_by.forecast(learned, protocol.bound[1])
     return list(asked)

@@ -34,7 +34,7 @@ OWN = frozenset(
     f"{folder}/{name}.py"
     for folder, names in {
         "forecast": ("calibrated", "conformal", "direct", "recursive"),
-        "plan": ("headgate", "headgate_on_time", "on_time", "late_chance", "capacity_law"),
+        "plan": ("headgate", "headgate_on_time", "on_time", "late_chance", "capacity_law", "rescale_allowance"),
     }.items()
     for name in names
 )

@@ -173,3 +173,15 @@ def test_any_rates_give_finite_forecasts_that_are_not_negative(rates: list[float
     assert np.all(forecast.sd_per_s > 0)
     assert np.all(np.diff(forecast.scores) >= 0)
     assert forecast.peak_per_s(0.999) >= forecast.peak_per_s(0.9) >= 0
+
+
+@pytest.mark.parametrize("idle", [5, 40, 200])
+def test_a_load_that_begins_at_zero_is_soon_as_sure_as_any(idle: int) -> None:
+    """When the first rows come it is off by a million deviations; that must not speak for days."""
+    forecaster, memory = Calibrated(60.0), Calibrated(60.0).start()
+    for rate in [0.0] * idle + np.minimum(np.arange(1.0, 241) * 10, 1000.0).tolist():
+        memory = forecaster.learn(memory, rate)
+    forecast = forecaster.forecast(memory, 12)
+    assert forecast is not None
+    assert forecast.scores.max() <= 50.0 * np.exp(0.7)
+    assert forecast.upper_per_s(0.95).max() < 1500.0

@@ -36,6 +36,9 @@ _MINUTES = 60
 _NEAR = 5  # steps around the same time yesterday that are averaged
 _CUT = 6.0
 _LEAST = 0.003  # liveliness and errors below 0.3% of the level are not told apart
+_MOST_ERROR = 3.0  # of the level: nor are errors above, or a load that begins at zero makes every later hour unsure
+_MOST_SCORE = 50.0  # beyond any number of machines; the first rows after none are off by a million deviations
+_NOTHING = 1e-9  # the level of a load that has not begun: there is nothing to learn from it
 _LEAST_SD = 0.01  # of a day's mean: at night a handful of rows is no surprise of a hundred deviations
 _TO_SD = 1.6  # exp(mean of log|e|) of a normal error is 0.53 of its deviation
 _PHASE_RATE = 0.05
@@ -181,7 +184,7 @@ def _remember(state: State, t: int, rate: float, clock: Clock) -> None:
 @njit(cache=True)
 def _level(state: State, t: int) -> float:
     seen = min(t + 1, RECENT)
-    level: float = max(state.recent[RECENT - seen :].mean(), 0.02 * state.tally[0] / (t + 1), 1e-9)
+    level: float = max(state.recent[RECENT - seen :].mean(), 0.02 * state.tally[0] / (t + 1), _NOTHING)
     return level
 
 
@@ -189,8 +192,10 @@ def _level(state: State, t: int) -> float:
 def _judge(state: State, t: int, k: int, made: int, rate: float, clock: Clock) -> float:
     """Learn from the forecast made at slot ``made`` for now, and score it."""
     level = state.levels[made]
+    if level <= _NOTHING:
+        return 0.0
     off = rate - state.means[made, k]
-    score: float = off / state.sds[made, k]
+    score: float = min(off / state.sds[made, k], _MOST_SCORE)
     surprise = min(max(score, -1.0), _CUT) ** 2
     minute, half_hour = _phases(state, t, k, clock)
     state.phase[k, minute] += _PHASE_RATE * (surprise - state.phase[k, minute])
@@ -202,7 +207,7 @@ def _judge(state: State, t: int, k: int, made: int, rate: float, clock: Clock) -
     state.usual[k] += 0.002 * (min(error * error, most * most) - state.usual[k])
     state.usual[k] = max(state.usual[k], 1e-8)
     s = state.scale_inputs[made, k]
-    size = math.log(abs(off) / level + _LEAST)
+    size = math.log(min(abs(off) / level, _MOST_ERROR) + _LEAST)
     regress(state.scale_weights[k], state.scale_inverse[k], s, size - dot(state.scale_weights[k], s), _FORGET)
     return score
 

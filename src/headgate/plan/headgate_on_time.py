@@ -78,7 +78,7 @@ def _learned(state: OnTimeState, situation: Situation, rule: OnTime) -> OnTimeSt
     else:
         law = state.law.on_time(machines, load)
     late = flat_out is not None and load >= flat_out[1]
-    return replace(state, law=law, judged=rule.judged(state.judged, float(late)))
+    return replace(state, law=law, judged=rule.saw(rule.judged(state.judged, float(late)), load))
 
 
 def useful_rate(situation: Situation) -> float | None:

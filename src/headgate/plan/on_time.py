@@ -24,7 +24,8 @@ Slow on purpose: P explains most of what happens, and a price that chases single
 forecast and of the capacity curve end up in ``late`` too, so that the share achieved is the target's all the same.
 
 A rescale must pay: the regret of staying, J(running) - J(k*), adds up (losing a fifth a decision) until it exceeds
-PATIENCE sqrt(running) + DOUBT x (the load's deviation in machines); it starts anew when k* changes sides.
+PATIENCE sqrt(running) + DOUBT x (the load's deviation in machines); it starts anew when k* changes sides. In cycles
+that patience is stretched or cut so that rescales keep to an allowance (``rescale_allowance``).
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from scipy.special import ndtri
 from headgate.domain import Forecast
 from headgate.domain.topology import require
 from headgate.plan.late_chance import weighed
+from headgate.plan.rescale_allowance import RescaleAllowance
 
 Floats = NDArray[np.float64]
 
@@ -109,7 +111,8 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class OnTimeMemory:
-    """Steps judged and those late, decisions taken and their mean of machines, the regret so far and on which side."""
+    """Steps judged and those late, decisions taken and their mean of machines, the regret so far and on which side,
+    and the rescales that the load is worth."""
 
     steps: float = 0.0
     late: float = 0.0
@@ -117,6 +120,7 @@ class OnTimeMemory:
     mean_machines: float = 0.0
     regret: float = 0.0
     side: int = 0
+    allowance: RescaleAllowance = RescaleAllowance()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +161,10 @@ class OnTime:
         """``late`` of the last ``steps`` steps were over capacity."""
         return replace(memory, steps=memory.steps + steps, late=memory.late + late)
 
+    def saw(self, memory: OnTimeMemory, load_per_s: float) -> OnTimeMemory:
+        """The load of one more step."""
+        return replace(memory, allowance=memory.allowance.saw(load_per_s))
+
     def decide(
         self, memory: OnTimeMemory, forecast: Forecast, capacity: Capacity, running: int
     ) -> tuple[OnTimeMemory, Choice]:
@@ -176,9 +184,15 @@ class OnTime:
         )
         side = (best > running) - (best < running)
         total = regret + (KEEP * memory.regret if side == memory.side else 0.0)
-        patience = _patience(running, float(mean[wait]), float(sd[wait])) if self.holds else 0.0
+        allowance = memory.allowance.decided(needed(memory.allowance.demand_per_s, capacity))
+        patience = self._patience(allowance, running, float(mean[wait]), float(sd[wait]))
         moves = side != 0 and total > patience
-        after = replace(memory, regret=0.0 if moves else total, side=0 if moves else side)
+        after = replace(
+            memory,
+            regret=0.0 if moves else total,
+            side=0 if moves else side,
+            allowance=allowance.moved() if moves else allowance,
+        )
         machines, late = (best, move) if moves else (running, stay)
         what = f"{running} -> {machines} machines" if moves else f"stays at {running} machines"
         why = f"{best} best, regret {total:.1f} of {patience:.1f} machine steps"
@@ -202,6 +216,14 @@ class OnTime:
         log_price = min(-gain * saved / (memory.steps + over), _MOST_LOG)  # bounded first: it may be beyond all floats
         return machines * PRICE_0 / budget * math.exp(log_price)
 
+    def _patience(self, allowance: RescaleAllowance, running: int, mean_per_s: float, sd_per_s: float) -> float:
+        if not self.holds:
+            return 0.0
+        largest = max(mean_per_s, sd_per_s)
+        doubt = DOUBT * running * sd_per_s / largest if largest > 0 else 0.0
+        stretched = allowance.patience if self.timing.cycle_steps > 1 else 1.0
+        return stretched * (PATIENCE * math.sqrt(running) + doubt)
+
     def _averaged(self, memory: OnTimeMemory, machines: int) -> OnTimeMemory:
         n = memory.decisions + 1
         weight = max(1 / n, self.timing.cycle_steps / _MEAN_OVER)
@@ -219,7 +241,3 @@ def needed(rate_per_s: float, capacity: Capacity) -> int:
     enough = int(np.argmax(capacity.mean_per_s > rate_per_s))
     return enough + 1 if capacity.mean_per_s[enough] > rate_per_s else len(capacity.mean_per_s)
 
-
-def _patience(running: int, mean_per_s: float, sd_per_s: float) -> float:
-    largest = max(mean_per_s, sd_per_s)
-    return PATIENCE * math.sqrt(running) + (DOUBT * running * sd_per_s / largest if largest > 0 else 0.0)
