@@ -31,7 +31,7 @@ that patience is stretched or cut so that rescales keep to an allowance (``resca
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,7 +120,7 @@ class OnTimeMemory:
     mean_machines: float = 0.0
     regret: float = 0.0
     side: int = 0
-    allowance: RescaleAllowance = RescaleAllowance()
+    allowance: RescaleAllowance = field(default_factory=RescaleAllowance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,4 +240,3 @@ def needed(rate_per_s: float, capacity: Capacity) -> int:
     """The fewest machines whose mean capacity exceeds the rate; all there are where none does."""
     enough = int(np.argmax(capacity.mean_per_s > rate_per_s))
     return enough + 1 if capacity.mean_per_s[enough] > rate_per_s else len(capacity.mean_per_s)
-
