@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headgate.domain import BatchCosts, Edge, Operator, Topology
 from headgate.model.stations import Stations
@@ -58,6 +62,26 @@ def test_before_a_loop_many_rows_out_of_one_do_not_make_the_way_longer_either() 
 def test_a_loop_of_which_more_returns_than_comes_has_a_way_with_an_end() -> None:
     loop = pipeline(("source", "a", 1.0), ("a", "b", 0.3), ("b", "a", 3.0), ("b", "c", 1.0))
     assert passages(loop)[:2].tolist() == pytest.approx([20.0, 20.0])
+
+
+def test_two_edges_that_lead_back_share_what_returns() -> None:
+    loop = pipeline(("source", "a", 1.0), ("a", "b", 1.0), ("b", "c", 1.0), ("c", "a", 0.9), ("c", "b", 0.9))
+    sent = {(e.origin, e.target): e.selectivity for e in one_way(loop).edges}
+    assert sent["c", "a"] == sent["c", "b"] == pytest.approx(0.475)
+    assert np.isfinite(passages(loop)).all()
+
+
+@given(st.data())
+def test_every_way_has_an_end_whatever_leads_back(data: st.DataObject) -> None:
+    names = [f"n{i}" for i in range(data.draw(st.integers(1, 6)))]
+    chain = {("source", "n0"), *pairwise(names)}
+    pairs = data.draw(st.sets(st.tuples(st.sampled_from(names), st.sampled_from(names)), max_size=8))
+    sizes = st.floats(0.0, 10.0)
+    edges = tuple(Edge(a, b, data.draw(sizes)) for a, b in sorted(chain | pairs))
+    loops = Topology("t", tuple(Operator(n, 500.0, batch=COSTS) for n in names), edges)
+    found = passages(loops)
+    assert np.isfinite(found).all()
+    assert (found >= 0).all()
 
 
 def test_the_share_of_rows_that_pass_is_that_of_the_one_way_topology() -> None:

@@ -11,7 +11,7 @@ out, much or little, and that is one way through the graph:
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -38,16 +38,18 @@ def one_way(topology: Topology, returning: Mapping[str, float] | None = None) ->
     ``returning`` says for the operators that loops lead to which share of their rows has come round; where it is not
     given, the selectivities of the edges that lead back do.
     """
-    back = set(topology.edges_back)
+    back = {e: e.selectivity if returning is None else returning.get(e.target, 0.0) for e in topology.edges_back}
     onward = Counter(edge.origin for edge in topology.edges if edge not in back)
-    round_again = {
-        edge.origin: min(edge.selectivity if returning is None else returning.get(edge.target, 0.0), MOST_RETURNING)
-        for edge in back
-    }
+    wanted: dict[str, float] = defaultdict(float)
+    for edge, share in back.items():
+        wanted[edge.origin] += share
 
     def sent(edge: Edge) -> float:
-        again = round_again.get(edge.origin, 0.0)
-        return again if edge in back else (1.0 - again) / onward[edge.origin]
+        asked = wanted[edge.origin]
+        again = min(asked, MOST_RETURNING)
+        if edge in back:
+            return back[edge] * again / asked if asked > 0 else 0.0
+        return (1.0 - again) / onward[edge.origin]
 
     return replace(topology, edges=tuple(replace(e, selectivity=sent(e)) for e in topology.edges if sent(e) > 0))
 
