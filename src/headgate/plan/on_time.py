@@ -10,10 +10,11 @@ where it costs most). Stopping is at once: for fewer machines than run, the step
 started count too. The price starts where its optimum lay on loads of very different kinds and follows what happened
 in n judged steps, of which ``late`` were late (AIM keeps a part of the budget back):
 
-    lambda = mean machines/beta x min(PRICE_0 e^-g, MOST_PRICE),    saved = n - late/(AIM beta)
+    lambda = mean need/beta x min(PRICE_0 e^-g, MOST_PRICE),    saved = n - late/(AIM beta)
     g = SPEND saved/(n + SPEND_OVER) if saved > 0,   REPAY saved/(n + REPAY_OVER) if not
 
-A late step stands for 1/beta steps; MOST_PRICE of the machines of all of these is the most that avoiding it is worth.
+The need is what the expected load takes, not what runs: else running more would raise the price, and that what runs.
+A late step stands for 1/beta steps; MOST_PRICE of the need of all of these is the most that avoiding it is worth.
 Without that bound one late cycle at 99.9%, which is the budget of a week, makes every step of that week dear, and buys
 next to nothing: what nobody could foresee is not undone by paying for what can be.
 
@@ -44,28 +45,23 @@ from headgate.plan.rescale_allowance import RescaleAllowance
 
 Floats = NDArray[np.float64]
 
-# Geometric mean of the cost against hindsight and late steps in budgets over 21 weeks of eight traces, the true curve
-# known, 3 runs: at 99.5% with decisions every step / at 99.9% in cycles of ten.
-#     as below          1.166  0.90 / 1.801  1.63        REPAY 16            1.174  0.86 / 1.808  1.60
-#     AIM 0.65          1.173  0.84 / 1.811  1.59        REPAY_OVER 5,000    1.176  0.84 / 1.811  1.57
-#     AIM 0.85          1.159  0.97 / 1.785  1.66        SPEND 8             1.166  0.92 / 1.788  1.65
-#     PRICE_0 0.03      1.153  1.06 / 1.761  1.74        PATIENCE 0.3, 1.2   1.158, 1.181: 20% more, 24% fewer rescales
-#     PRICE_0 0.12      1.181  0.76 / 1.806  1.54        DOUBT 0.4, 1.2      1.161, 1.169: 13% more, 8% fewer rescales
-#     KEEP 1            1.162  0.91 / 1.779  1.67, 17% more rescales
-#     stopping weighed by the steps of starting alone     1.173  0.90, 6% fewer rescales
+# Geometric means of the cost against hindsight and of late steps in budgets, and in how many of 23 weeks of eight
+# traces the target is reached; true curve, 3 runs: at 99.5% with decisions every step / at 99.9% in cycles of ten.
+#     as below        1.167 0.84 17 / 1.731 1.58 5      MOST_PRICE 0.3     1.161 0.87 16 / 1.694 1.68 2
+#     AIM 0.65        1.174 0.78 20 / 1.737 1.56 5      MOST_PRICE 0.6     1.176 0.83 17 / 1.809 1.45 7
+#     AIM 0.85        1.160 0.91 13 / 1.728 1.63 3      REPAY 8            1.161 0.88 14 / 1.728 1.61 3
+#     PRICE_0 0.045   1.159 0.96 13 / 1.725 1.61 3      REPAY 24           1.174 0.80 20 / 1.737 1.56 6
+#     PRICE_0 0.18    1.178 0.71 21 / 1.737 1.49 7      SPEND 8            1.167 0.87 17 / 1.732 1.59 6
+#     PATIENCE 0.3, 1.2   1.161, 1.184: 21% more, 24% fewer rescales       KEEP 1   1.164: 16% more rescales
+#     DOUBT 0.6, 1.4      1.163, 1.173: 10% more, 7% fewer rescales
+#     the price by what runs (0.06, 0.2 of it, REPAY 8)   1.160 0.91 15 / 1.776 1.54 3
 AIM = 0.75
-PRICE_0 = 0.06
+PRICE_0 = 0.09
 SPEND, SPEND_OVER = 4.0, 5_000.0
-REPAY, REPAY_OVER = 8.0, 20_000.0
-# Geometric means of cost and of late steps in budgets over 14 synthetic weeks / 8 real ones (see docs/replay.md):
-#                   99.9% in cycles             99.9%, decisions every step
-#     1.2           1.588 0.94 / 2.542 1.30     1.376 0.73 / 1.518 0.95
-#     0.24          1.514 0.98 / 2.029 1.45     1.347 0.76 / 1.423 1.01
-#     0.16          1.482 1.04 / 1.903 1.54     1.315 0.82 / 1.395 1.06
-# At 99.5% all three agree within 3% of cost.
-MOST_PRICE = 0.2
+REPAY, REPAY_OVER = 12.0, 20_000.0
+MOST_PRICE = 0.375
 PATIENCE = 0.6
-DOUBT = 0.8
+DOUBT = 1.0
 KEEP = 0.8
 LEAST_PRICE = 2.0
 _MOST_LOG = math.log(MOST_PRICE / PRICE_0)
@@ -111,13 +107,13 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class OnTimeMemory:
-    """Steps judged and those late, decisions taken and their mean of machines, the regret so far and on which side,
-    and the rescales that the load is worth."""
+    """Steps judged and those late, decisions taken and the mean of machines that their loads needed, the regret so far
+    and on which side, and the rescales that the load is worth."""
 
     steps: float = 0.0
     late: float = 0.0
     decisions: int = 0
-    mean_machines: float = 0.0
+    mean_need: float = 0.0
     regret: float = 0.0
     side: int = 0
     allowance: RescaleAllowance = field(default_factory=RescaleAllowance)
@@ -177,7 +173,9 @@ class OnTime:
         """
         running = min(max(running, 1), len(capacity.mean_per_s))
         mean, sd, wait = self._load(forecast)
-        price = max(self._price(memory, running), LEAST_PRICE * needed(float(mean[wait:].max()), capacity))
+        need = needed(float(mean[wait:].max()), capacity)
+        memory = self._averaged(memory, need)
+        price = max(self._price(memory), LEAST_PRICE * need)
         scores = forecast.scores if len(forecast.scores) else _NORMAL
         best, regret, stay, move = weighed(
             mean, sd, scores, capacity.mean_per_s, capacity.sd_per_s, running, price, wait
@@ -197,7 +195,7 @@ class OnTime:
         what = f"{running} -> {machines} machines" if moves else f"stays at {running} machines"
         why = f"{best} best, regret {total:.1f} of {patience:.1f} machine steps"
         reason = f"{what} ({why}): late with {late:.3%}, priced at {price:.0f} machine steps; {self._so_far(memory)}"
-        return self._averaged(after, machines), Choice(machines, late, reason)
+        return after, Choice(machines, late, reason)
 
     def _load(self, forecast: Forecast) -> tuple[Floats, Floats, int]:
         """Mean and deviation of the steps that a decision bears on, and how many pass before new machines serve."""
@@ -206,15 +204,14 @@ class OnTime:
         stopped = min(self.timing.lead_steps + 1, first)
         return forecast.mean_per_s[stopped - 1 : last], forecast.sd_per_s[stopped - 1 : last], first - stopped
 
-    def _price(self, memory: OnTimeMemory, running: int) -> float:
+    def _price(self, memory: OnTimeMemory) -> float:
         if self.price is not None:
             return self.price
         budget = 1 - self.target
-        machines = memory.mean_machines if memory.decisions else float(running)
         saved = memory.steps - memory.late / (AIM * budget)
         gain, over = (SPEND, SPEND_OVER) if saved > 0 else (REPAY, REPAY_OVER)
         log_price = min(-gain * saved / (memory.steps + over), _MOST_LOG)  # bounded first: it may be beyond all floats
-        return machines * PRICE_0 / budget * math.exp(log_price)
+        return memory.mean_need * PRICE_0 / budget * math.exp(log_price)
 
     def _patience(self, allowance: RescaleAllowance, running: int, mean_per_s: float, sd_per_s: float) -> float:
         if not self.holds:
@@ -224,11 +221,11 @@ class OnTime:
         stretched = allowance.patience if self.timing.cycle_steps > 1 else 1.0
         return stretched * (PATIENCE * math.sqrt(running) + doubt)
 
-    def _averaged(self, memory: OnTimeMemory, machines: int) -> OnTimeMemory:
+    def _averaged(self, memory: OnTimeMemory, need: int) -> OnTimeMemory:
         n = memory.decisions + 1
         weight = max(1 / n, self.timing.cycle_steps / _MEAN_OVER)
-        mean = memory.mean_machines + min(weight, 1.0) * (machines - memory.mean_machines)
-        return replace(memory, mean_machines=mean, decisions=n)
+        mean = memory.mean_need + min(weight, 1.0) * (need - memory.mean_need)
+        return replace(memory, mean_need=mean, decisions=n)
 
     def _so_far(self, memory: OnTimeMemory) -> str:
         if not memory.steps:
