@@ -57,6 +57,23 @@ def test_a_file_without_a_header_or_times_is_one_row_a_minute(tmp_path: Path) ->
     assert "taken as one a minute" in trace.repairs[0]
 
 
+def test_a_column_that_rises_like_a_clock_is_the_time_without_a_header(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, "".join(f"{300 * i},{40 + i % 5}\n" for i in range(30)))
+    assert (trace.column, trace.time_column, trace.step_s) == ("2", "1", 300.0)
+    assert "column '1' rises like a clock" in trace.repairs[0]
+
+
+def test_milliseconds_since_1970_are_told_by_their_size_and_may_be_irregular(tmp_path: Path) -> None:
+    rows = "".join(f"{40 + i % 5},{1_700_000_000_000 + 60_000 * i + i * i % 7}\n" for i in range(30))
+    trace = trace_of(tmp_path, "alpha,beta\n" + rows)
+    assert (trace.column, trace.time_column, round(trace.step_s)) == ("alpha", "beta", 60)
+
+
+def test_a_ramp_beside_a_count_of_the_rows_is_the_load(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, "".join(f"{i},{10 * i}\n" for i in range(30)))
+    assert (trace.column, trace.time_column, trace.values[-1]) == ("2", None, 290.0)
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_other_delimiters_are_told(tmp_path: Path, delimiter: str) -> None:
     assert trace_of(tmp_path, ("time,load\n" + minutes(5)).replace(",", delimiter)).values.tolist() == [5, 6, 7, 8, 9]

@@ -1,7 +1,8 @@
 """Which column of a trace holds the time and which the load, from the header and the first rows.
 
-The time is the column of dates, else a number column whose name says time (``minute``, ``ts``, ``unix``). The load is
-the one asked for, else the largest number column that does not count the rows.
+The time is the column of dates, else a number column whose name says time (``minute``, ``ts``, ``unix``), else one that
+rises like a clock: by the same amount from row to row, or through seconds since 1970. The load is the one asked for,
+else the largest number column that does not count the rows.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ _TIME_WORDS = {
 }
 # A number of seconds since 1970 above this is one of milliseconds: as seconds it would lie beyond the year 5000.
 _MILLISECONDS = 1e11
+_EPOCH = 3e8  # seconds since 1970 in 1979: numbers above that rise on are times, and loads are hardly ever
+_REGULAR = 0.9  # share of steps that are alike where a column is a clock; the others are gaps
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ class Columns:
     time: int | None
     kind: TimeKind
     time_unit_s: float = 60.0
+    by_values: bool = False  # nothing but its values says that the time is one
 
     @property
     def load_name(self) -> str:
@@ -73,6 +77,9 @@ def find_columns(names: tuple[str, ...], rows: Rows, wanted: str | None = None) 
     dates = [i for i in range(len(names)) if i not in numbers and all(seconds_of(row[i]) is not None for row in rows)]
     load = None if wanted is None else _asked(names, wanted)
     clocks = [i for i in numbers if _unit(names[i]) is not None and i != load]
+    by_values = not (clocks or dates) and len(numbers) > 1
+    if by_values:
+        clocks = _by_values(rows, [i for i in numbers if i != load])
     if load is None:
         load = _guessed(names, rows, [i for i in numbers if i not in clocks])
     if dates and dates[0] != load:
@@ -81,7 +88,8 @@ def find_columns(names: tuple[str, ...], rows: Rows, wanted: str | None = None) 
         return Columns(names, load, None, "none")
     largest = max(abs(float(row[clocks[0]])) for row in rows)
     unit = _unit(names[clocks[0]]) or 1.0
-    return Columns(names, load, clocks[0], "number", 1e-3 if unit == 1.0 and largest > _MILLISECONDS else unit)
+    in_milliseconds = unit == 1.0 and largest > _MILLISECONDS
+    return Columns(names, load, clocks[0], "number", 1e-3 if in_milliseconds else unit, by_values)
 
 
 def seconds_of(text: str) -> float | None:
@@ -127,6 +135,24 @@ def _guessed(names: tuple[str, ...], rows: Rows, numbers: list[int]) -> int:
         raise BadInput(f"no column of numbers to take for the load among {', '.join(names)}: name one with --column")
     loads = [i for i in numbers if not _counts_rows(rows, i)] or numbers
     return max(loads, key=lambda i: sum(abs(float(row[i])) for row in rows))
+
+
+def _by_values(rows: Rows, numbers: list[int]) -> list[int]:
+    """The first column that can be nothing but a time, if any: where one counts the rows, a ramp may be the load."""
+    counted = any(_counts_rows(rows, i) and not _since_1970(rows, i) for i in numbers)
+    return [i for i in numbers if _rises(rows, i) and (_since_1970(rows, i) or not counted)][:1]
+
+
+def _rises(rows: Rows, i: int) -> bool:
+    steps = sorted(float(b[i]) - float(a[i]) for a, b in pairwise(rows))
+    if len(steps) < 2 or not steps[0] > 0:
+        return False
+    alike = sum(step == steps[len(steps) // 2] for step in steps)
+    return alike >= _REGULAR * len(steps) or _since_1970(rows, i)
+
+
+def _since_1970(rows: Rows, i: int) -> bool:
+    return float(rows[0][i]) > _EPOCH
 
 
 def _counts_rows(rows: Rows, i: int) -> bool:

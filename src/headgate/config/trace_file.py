@@ -91,6 +91,9 @@ def _read(file: TextIO, path: Path, column: str | None) -> Trace:
 def _said(columns: Columns, rows: int) -> tuple[str, ...]:
     if columns.time is None:
         return (f"no column of times: the {rows} rows are taken as one a minute",)
+    if columns.by_values:
+        unit = "milliseconds" if columns.time_unit_s < 1 else "seconds"
+        return (f"column {columns.time_name!r} rises like a clock and is taken for the time, in {unit}",)
     return ()
 
 

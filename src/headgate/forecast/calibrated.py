@@ -25,10 +25,10 @@ from headgate.forecast.recursive import Floats
 HORIZONS = (1, 2, 3, 5, 8, 12)
 _ENOUGH = 3  # rates before the first forecast
 # Steps before the first score counts: what the regressions got wrong while they knew next to nothing would speak for
-# days. Cost in cycles told 99.5%, over 26 stretches of four hours from seven traces (some 2% late in all): from step 12
-# on 1.63, from 30 on 1.58, from 60 on 1.50. Over 25 weeks at one price, against 12: at 99.5% all within 0.2%, at 99.9%
-# 30 costs 0.4% more and 120 4.6%, since a wild start stands in for a tail that nobody has seen yet.
-_SPEAKING = 30
+# days. Cost in cycles told 99.5%, over 48 stretches of four hours from eight traces (some 2% late in all): from step 30
+# on 1.56, from 60 or 120 on 1.53. Over 23 weeks at one price, against 30: at 99.5% within 0.3%, at 99.9% both cost 0.3%
+# more, since a wild start stands in for a tail that nobody has seen yet.
+_SPEAKING = 60
 
 
 @dataclass(frozen=True, eq=False, slots=True)
