@@ -71,7 +71,7 @@ def find_columns(names: tuple[str, ...], rows: Rows, wanted: str | None = None) 
     """The columns to read, told from some first rows; ``wanted`` is the load's name or its number from 1.
 
     >>> find_columns(("minute", "sent", "at"), [["0", "44", "1995-08-28T00:00:00"], ["1", "9", "1995-08-28T00:01:00"]])
-    Columns(names=('minute', 'sent', 'at'), load=1, time=2, kind='date', time_unit_s=1.0)
+    Columns(names=('minute', 'sent', 'at'), load=1, time=2, kind='date', time_unit_s=1.0, by_values=False)
     """
     numbers = [i for i in range(len(names)) if all(_is_number(row[i]) for row in rows)]
     dates = [i for i in range(len(names)) if i not in numbers and all(seconds_of(row[i]) is not None for row in rows)]

@@ -169,7 +169,7 @@ class OnTime:
         >>> sizes = np.arange(1.0, 41)
         >>> load = Forecast(60.0, np.full(3, 10.0), np.full(3, 0.5))
         >>> OnTime(0.995).decide(OnTimeMemory(), load, Capacity(sizes, 0.05 * sizes), running=9)[1].machines
-        12
+        13
         """
         running = min(max(running, 1), len(capacity.mean_per_s))
         mean, sd, wait = self._load(forecast)
