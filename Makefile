@@ -33,16 +33,15 @@ bench-spark: setup
 		who_runs_where soak; do \
 		echo "== $$name"; $(RUN)/python benchmarks/$$name.py || exit 1; done
 
-# Two of them measure on files of yours: make bench TASK_TABLE=tasks.csv TRACES="a.csv b.csv"
+# Four of them measure on files of yours: make bench TASK_TABLE=tasks.csv TRACES="a.csv b.csv"
 bench: setup
 	@for name in drs_speed tick_speed pack_and_place arma_refit simulator_speed replay_speed dashboard_load; do \
 		echo "== $$name"; $(RUN)/python benchmarks/$$name.py || exit 1; done
 	@if [ -n "$(TASK_TABLE)" ]; then $(RUN)/python benchmarks/slots_of_the_micro_dataflows.py $(TASK_TABLE); \
 		else echo "left out: slots_of_the_micro_dataflows, give TASK_TABLE=FILE.csv"; fi
-	@if [ -n "$(TRACES)" ]; then $(RUN)/python benchmarks/forecast_calibration.py $(TRACES); \
-		else echo "left out: forecast_calibration, give TRACES=FILE.csv"; fi
-	@if [ -n "$(TRACES)" ]; then $(RUN)/python benchmarks/trace_frontier.py $(TRACES); \
-		else echo "left out: trace_frontier, give TRACES=FILE.csv"; fi
+	@for name in forecast_calibration trace_frontier on_time_constants; do \
+		if [ -n "$(TRACES)" ]; then $(RUN)/python benchmarks/$$name.py $(TRACES) || exit 1; \
+		else echo "left out: $$name, give TRACES=FILE.csv"; fi; done
 
 # Resolve the newest set that pyproject.toml allows, for every platform; needs uv, which the developer set holds.
 lock: setup

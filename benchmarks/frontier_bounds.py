@@ -29,7 +29,7 @@ Found = tuple[str, float, float, float]
 
 def bounds(values: Floats, protocol: Protocol, truth: Truth, runs: int) -> Iterator[Found]:
     """For each bound and price its name, the share on time, the cost against hindsight and the rescales."""
-    facts = _facts(values, protocol, truth, runs)
+    facts = facts_of_runs(values, protocol, truth, runs)
     yards = [yardstick(known) for known in facts]
     timing = Timing(protocol.cycle_steps, protocol.startup_steps, protocol.lead_steps)
     asked = [(name, price) for name in BOUNDS for price in PRICES]
@@ -43,14 +43,15 @@ def lost_at_the_start(values: Floats, protocol: Protocol, truth: Truth, runs: in
 
     Until then all run what the trace's first rate and 20% need.
     """
-    facts = _facts(values, protocol, truth, runs)
+    facts = facts_of_runs(values, protocol, truth, runs)
     first = max(protocol.cycle_steps, protocol.bound[0])
     start = np.full(first, truth.needs(float(facts[0].rates_per_s[0]) * 1.2))
     late = [np.mean(truth.at(start, known.draws[:first]) <= known.rates_per_s[:first]) for known in facts]
     return "perfect after the start", 1 - float(np.mean(late)) * first / len(values), 1.0, 0.0
 
 
-def _facts(values: Floats, protocol: Protocol, truth: Truth, runs: int) -> list[Facts]:
+def facts_of_runs(values: Floats, protocol: Protocol, truth: Truth, runs: int) -> list[Facts]:
+    """What holds on each run of a replay of the values, scaled as a replay scales them."""
     options = Options(("hindsight",), protocol, runs=runs)
     rates = replay([("bound", values)], truth, options)[0].rates_per_s
     job = jobs_of("bound", rates, truth, options)[0]

@@ -46,7 +46,8 @@ from headgate.plan.rescale_allowance import RescaleAllowance
 Floats = NDArray[np.float64]
 
 # Geometric means of the cost against hindsight and of late steps in budgets, and in how many of 23 weeks of eight
-# traces the target is reached; true curve, 3 runs: at 99.5% with decisions every step / at 99.9% in cycles of ten.
+# traces the target is reached; true curve, 3 runs (benchmarks/on_time_constants.py makes such tables; this one was made
+# just before _SPEAKING became 60): at 99.5% with decisions every step / at 99.9% in cycles of ten.
 #     as below        1.167 0.84 17 / 1.731 1.58 5      MOST_PRICE 0.3     1.161 0.87 16 / 1.694 1.68 2
 #     AIM 0.65        1.174 0.78 20 / 1.737 1.56 5      MOST_PRICE 0.6     1.176 0.83 17 / 1.809 1.45 7
 #     AIM 0.85        1.160 0.91 13 / 1.728 1.63 3      REPAY 8            1.161 0.88 14 / 1.728 1.61 3
@@ -64,7 +65,6 @@ PATIENCE = 0.6
 DOUBT = 1.0
 KEEP = 0.8
 LEAST_PRICE = 2.0
-_MOST_LOG = math.log(MOST_PRICE / PRICE_0)
 _MEAN_OVER = 10_000.0
 _NORMAL: Floats = ndtri((np.arange(4000) + 0.5) / 4000)  # scores of a forecast that has none
 
@@ -210,7 +210,8 @@ class OnTime:
         budget = 1 - self.target
         saved = memory.steps - memory.late / (AIM * budget)
         gain, over = (SPEND, SPEND_OVER) if saved > 0 else (REPAY, REPAY_OVER)
-        log_price = min(-gain * saved / (memory.steps + over), _MOST_LOG)  # bounded first: it may be beyond all floats
+        # bounded before it is a power: it may be beyond all floats
+        log_price = min(-gain * saved / (memory.steps + over), math.log(MOST_PRICE / PRICE_0))
         return memory.mean_need * PRICE_0 / budget * math.exp(log_price)
 
     def _patience(self, allowance: RescaleAllowance, running: int, mean_per_s: float, sd_per_s: float) -> float:
