@@ -33,7 +33,18 @@ def test_the_pool_that_is_given_stays_as_it_is() -> None:
 
 def test_only_positive_scores_are_corrected() -> None:
     pool = empty_pool(1)
-    missed = with_scores(pool, np.array([50.0]))
+    missed = with_scores(pool, np.array([9.0]))
     before, after = published(pool, 0), published(missed, 0)
     assert np.array_equal(before[before < 0], after[after < 0])
     assert after[-1] > before[-1]
+
+
+def test_a_surprise_that_nobody_could_have_served_is_a_miss_and_teaches_nothing() -> None:
+    pool = empty_pool(1)
+    for score in [0.5] * 59 + [1000.0]:
+        pool = with_scores(pool, np.array([score]))
+    calm = empty_pool(1)
+    for score in [0.5] * 59 + [0.0]:
+        calm = with_scores(calm, np.array([score]))
+    assert published(pool, 0)[-1] <= published(calm, 0)[-1] * 1.001
+    assert achieved(pool)[0] < achieved(calm)[0] == 1.0

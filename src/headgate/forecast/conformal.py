@@ -6,6 +6,9 @@ announced ``TRACKED`` level corrects the positive scores by a factor e^g (adapti
 
     g <- g + rate (missed - (1 - TRACKED)),   missed = 1 if the score exceeded the announced quantile, else 0
 
+A surprise beyond ``NOT_FOR_SALE`` deviations is a miss, but teaches nothing: no number of machines that anybody runs
+would have served it, and margins that grow by it are paid for all the time and do not help when the next one comes.
+
 Before there are scores the pool holds those of a Laplace law, which is heavier than the normal.
 """
 
@@ -25,6 +28,11 @@ _REFRESH = 60  # steps between two sortings
 _FIRST = 100  # scores of the Laplace law that the pool starts with
 _CORRECTION_RATE = 0.01  # 0 changes costs by 0.3% at most; 0.1 widens every margin after a burst
 _MOST_CORRECTION = 0.7
+# Deviations. Geometric means of the cost and of late steps in budgets over 23 weeks of eight traces (true curve), in
+# cycles of ten at 99.5% / at 99.9%; one that is cut to 12 but kept: 1.385 0.99 / 1.734 1.60. With decisions every step
+# it saves 0.3% and 2%.
+#     12   1.368 1.01 / 1.652 1.67      10   1.363 1.01 / 1.623 1.71      8   1.352 1.01 / 1.584 1.78
+NOT_FOR_SALE = 10.0
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -105,9 +113,12 @@ def _tracked(
 ) -> tuple[Floats, Floats, Floats]:
     fresh, correction, misses = fresh.copy(), correction.copy(), misses.copy()
     for k in range(len(scores)):
-        fresh[k, waiting] = scores[k]
         missed = 1.0 if scores[k] > tracked[k] * math.exp(correction[k]) else 0.0
-        moved = correction[k] + _CORRECTION_RATE * (missed - (1 - TRACKED))
-        correction[k] = min(max(moved, -_MOST_CORRECTION), _MOST_CORRECTION)
         misses[k] += missed
+        if scores[k] <= NOT_FOR_SALE:
+            fresh[k, waiting] = scores[k]
+            moved = correction[k] + _CORRECTION_RATE * (missed - (1 - TRACKED))
+            correction[k] = min(max(moved, -_MOST_CORRECTION), _MOST_CORRECTION)
+        else:
+            fresh[k, waiting] = 0.0  # the middle of all scores: it moves no quantile
     return fresh, correction, misses

@@ -38,11 +38,6 @@ _NEAR = 5  # steps around the same time yesterday that are averaged
 _CUT = 6.0
 _LEAST = 0.003  # liveliness and errors below 0.3% of the level are not told apart
 _MOST_ERROR = 3.0  # of the level: nor are errors above, or a load that begins at zero makes every later hour unsure
-# No surprise counts for more: the first rows after none are off by a million deviations. Geometric means of the cost
-# and of late steps in budgets over 23 weeks of eight traces at 99.9% in cycles of ten, the true curve known:
-#     50   1.955  1.55      12   1.790  1.57      8   1.699  1.65      6   1.626  1.88
-# At 99.5% all four agree within 1% of cost.
-_MOST_SCORE = 12.0
 _FADING = (20.0, 60.0)  # steps; with the last error they save 0.4% of cost at 99.5%, up to 2% at 99.9%, 5% of rescales
 _NOTHING = 1e-9  # the level of a load that has not begun: there is nothing to learn from it
 _LEAST_SD = 0.01  # of a day's mean: at night a handful of rows is no surprise of a hundred deviations
@@ -206,7 +201,7 @@ def _judge(state: State, t: int, k: int, made: int, rate: float, clock: Clock) -
     if level <= _NOTHING:
         return 0.0
     off = rate - state.means[made, k]
-    score: float = min(off / state.sds[made, k], _MOST_SCORE)
+    score: float = off / state.sds[made, k]
     surprise = min(max(score, -1.0), _CUT) ** 2
     minute, half_hour = _phases(state, t, k, clock)
     state.phase[k, minute] += _PHASE_RATE * (surprise - state.phase[k, minute])
