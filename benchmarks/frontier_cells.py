@@ -23,6 +23,7 @@ from headgate.simulate.replay_truth import DEFAULT_POINTS, Floats, truth_of
 
 TARGETS = (0.995, 0.999)
 TOLD = (0.6, 0.9, 0.95, 0.98, 0.99, *TARGETS)
+PEAK_TOLD = TOLD[2:]
 PAPERS = tuple(f"uncertainty-{number}" for number in range(8))
 PEERS = tuple(name for name in ALL if name not in ("headgate", "hindsight", BEST_RECENT_PEAK, *PAPERS))
 BOUND, START = "bounds", "start"
@@ -33,7 +34,7 @@ _CORE = ("loop.py", *(f"{folder}/**/*.py" for folder in _FOLDERS))
 OWN = frozenset(
     f"{folder}/{name}.py"
     for folder, names in {
-        "forecast": ("calibrated", "conformal", "direct", "recursive"),
+        "forecast": ("calibrated", "conformal", "direct", "direct_state", "recursive"),
         "plan": ("headgate", "headgate_on_time", "on_time", "late_chance", "capacity_law", "rescale_allowance"),
     }.items()
     for name in names
@@ -95,7 +96,8 @@ def cells(traces: Sequence[Path], minutes: int, runs: int) -> list[Cell]:
     main = [*every(("headgate",), TARGETS), *every((BEST_RECENT_PEAK,), TARGETS)]
     others = [cell for group in _GROUPS for cell in every(group, TARGETS[:1])]
     limits = [*every((START,), TARGETS[:1]), *every((BOUND,), TARGETS[:1])]
-    return [*main, *limits, *every(("headgate",), TOLD[: -len(TARGETS)]), *others]
+    told = [*every(("headgate",), TOLD[: -len(TARGETS)]), *every((BEST_RECENT_PEAK,), PEAK_TOLD[: -len(TARGETS)])]
+    return [*main, *limits, *told, *others]
 
 
 @cache

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from frontier_bounds import BOUNDS, PRICES
-from frontier_cells import PAPERS, PEERS, TARGETS, TOLD, Row
+from frontier_cells import PAPERS, PEAK_TOLD, PEERS, TARGETS, TOLD, Row
 from headgate.simulate.replay_players import BEST_RECENT_PEAK
 from headgate.simulate.replay_protocol import PROTOCOLS
 
@@ -45,6 +45,7 @@ def tables(traces: Sequence[str], rows: Rows) -> Iterator[list[str]]:
     yield _table(" | ".join(PEERS), places, lambda p: [_brief(p, PEERS)])
     rivals = (*PAPERS, *PEERS)
     yield _table(" | ".join(rivals), places, lambda p: [" | ".join(_held_against(p, p.others[r]) for r in rivals)])
+    yield _table("recent peak in hindsight, " + " | ".join(f"{target:.1%}" for target in PEAK_TOLD), places, _peaks)
 
 
 def cost_at(qos: float, points: Sequence[Row]) -> Row | None:
@@ -144,6 +145,10 @@ def _held_against(place: Place, rival: Row) -> str:
     if found is None or rival.qos < min(row.qos for row in ours):
         return "later" if found else "not reached"
     return f"{found.cost / rival.cost:.3f}"
+
+
+def _peaks(place: Place) -> list[str]:
+    return [" | ".join(_held_against(place, place.told[BEST_RECENT_PEAK, target]) for target in PEAK_TOLD)]
 
 
 def _brief(place: Place, names: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ that a study that was killed goes on where it was (frontier_cells says when they
     headgate told other targets, and bounds that know the true curve and the best price of a late step
     the paper's policies 0 to 7, and whether their order is kept; the peers
     what headgate costs where it is on time as often as each of them: below 1 it is ahead
+    the same against recent peak chosen in hindsight for each of five targets
 """
 
 from __future__ import annotations

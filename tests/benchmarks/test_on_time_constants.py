@@ -20,6 +20,6 @@ def test_every_setting_has_a_row_and_more_kept_back_costs_more(tmp_path: Path) -
     asked = [sys.executable, str(SCRIPT), str(tmp_path / "week.csv"), "--only", "AIM", "--runs", "1"]
     printed = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()[2:]
     cells = [[cell.strip() for cell in row.split("|")[1:-1]] for row in printed]
-    assert [row[0] for row in cells] == ["as it is", "AIM 0.65", "AIM 0.85"]
+    assert [row[0] for row in cells] == ["as it is", "AIM 0.75", "AIM 0.95"]
     costs = [float(row[2].split()[0]) for row in cells]
     assert costs[1] > costs[0] > costs[2]

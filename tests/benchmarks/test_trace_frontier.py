@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "trace_frontier.py"
-CELLS = 28
+CELLS = 34
 
 
 def command(folder: Path) -> list[str]:

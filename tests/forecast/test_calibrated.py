@@ -115,6 +115,34 @@ def test_a_minute_that_jumps_every_hour_is_expected_to() -> None:
     assert before.sd_per_s[-1] > 1.5 * later.sd_per_s[-1]
 
 
+@pytest.mark.parametrize("step_s", [60.0, 300.0])
+def test_a_job_at_the_same_minute_of_every_hour_is_forecast(step_s: float) -> None:
+    rng = np.random.default_rng(6)
+    hour = round(3600 / step_s)
+    steps = np.arange(40 * hour)
+    rates = np.where(steps % hour == 0, 300.0, 100.0) + rng.normal(0, 3, len(steps))
+    forecaster = Calibrated(step_s)
+    memory = forecaster.start()
+    for rate in rates[: 39 * hour - 2]:
+        memory = forecaster.learn(memory, float(rate))
+    forecast = forecaster.forecast(memory, 3)  # the job is the last of the three
+    assert forecast is not None
+    assert forecast.mean_per_s[:2] == pytest.approx([100.0, 100.0], rel=0.15)
+    assert forecast.mean_per_s[2] == pytest.approx(300.0, rel=0.15)
+
+
+def test_loads_below_the_forecast_widen_the_margin_less_than_loads_above() -> None:
+    rng = np.random.default_rng(7)
+    calm = 100 + rng.normal(0, 1, 4000)
+    at_random = rng.random(4000) < 0.05
+    sd = {}
+    for size in (-40.0, 40.0):
+        forecast = Calibrated().forecast(learned(calm + size * at_random), 3)
+        assert forecast is not None
+        sd[size] = forecast.sd_per_s[-1]
+    assert sd[-40.0] < 0.9 * sd[40.0]  # alike but for the sign
+
+
 def test_it_is_deterministic_and_leaves_the_memory_it_is_given() -> None:
     forecaster, memory = Calibrated(), learned(bursty(300, seed=6))
     state, kept, fresh = memory.state.copy(), memory.pool.kept.copy(), memory.pool.fresh.copy()

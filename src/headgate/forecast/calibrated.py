@@ -19,7 +19,8 @@ import numpy as np
 from headgate.domain import Forecast
 from headgate.domain.topology import require_number
 from headgate.forecast.conformal import ScorePool, achieved, announced, empty_pool, published, with_scores
-from headgate.forecast.direct import Clock, advanced, clock_of, fresh, outlook
+from headgate.forecast.direct import advanced, outlook
+from headgate.forecast.direct_state import Clock, clock_of, fresh
 from headgate.forecast.recursive import Floats
 
 HORIZONS = (1, 2, 3, 5, 8, 12)

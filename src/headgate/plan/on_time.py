@@ -55,10 +55,10 @@ Floats = NDArray[np.float64]
 #     PRICE_0 0.18    1.189 0.69 17 / 1.771 1.45 8      SPEND 8            1.179 0.85 15 / 1.775 1.66 5
 #     PATIENCE 0.3, 1.2   1.172, 1.195: 22% more, 26% fewer rescales       KEEP 1   1.174: 16% more rescales
 #     DOUBT 0.6, 1.4      1.175, 1.183: 9% more, 7% fewer rescales
-AIM = 0.75
-PRICE_0 = 0.09
+AIM = 0.85
+PRICE_0 = 0.18
 SPEND, SPEND_OVER = 4.0, 5_000.0
-REPAY, REPAY_OVER = 12.0, 20_000.0
+REPAY, REPAY_OVER = 24.0, 20_000.0
 MOST_PRICE = 0.375
 PATIENCE = 0.6
 DOUBT = 1.0
