@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from frontier_bounds import BOUNDS, PRICES
 from frontier_cells import PAPERS, PEAK_TOLD, PEERS, TARGETS, TOLD, Row
@@ -42,6 +43,7 @@ def tables(traces: Sequence[str], rows: Rows) -> Iterator[list[str]]:
     yield _table("who | " + " | ".join(f"{target:.1%}" for target in TOLD), places, _frontier)
     yield _table(" | ".join(str(number) for number in range(8)), places, lambda p: [_brief(p, PAPERS)])
     yield _table("order 7, 5, 4, single techniques, 0", places, _order)
+    yield [_mean_order([place for place in places if place.protocol == protocol]) for protocol in PROTOCOLS]
     yield _table(" | ".join(PEERS), places, lambda p: [_brief(p, PEERS)])
     rivals = (*PAPERS, *PEERS)
     yield _table(" | ".join(rivals), places, lambda p: [" | ".join(_held_against(p, p.others[r]) for r in rivals)])
@@ -132,10 +134,23 @@ def _frontier(place: Place) -> list[str]:
 
 
 def _order(place: Place) -> list[str]:
+    return ["kept" if _kept([place.others[name].qos for name in PAPERS]) else "broken"]
+
+
+def _kept(qos: Sequence[float]) -> bool:
     """Whether the paper's order of shares on time is kept: 7, 5, 4, the single techniques (1 and 2), 0."""
-    qos = [place.others[name].qos for name in PAPERS]
-    kept = qos[7] >= qos[5] >= qos[4] >= max(qos[1], qos[2]) and min(qos[1], qos[2]) >= qos[0]
-    return ["kept" if kept else "broken"]
+    return qos[7] >= qos[5] >= qos[4] >= max(qos[1], qos[2]) and min(qos[1], qos[2]) >= qos[0]
+
+
+def _mean_order(places: Sequence[Place]) -> str:
+    """The order of the means over the traces, which is what the paper prints."""
+    known = [place for place in places if all(name in place.others for name in PAPERS)]
+    if not known:
+        return "Means over all traces: not run yet."
+    qos = [fmean(place.others[name].qos for place in known) for name in PAPERS]
+    means = ", ".join(f"{number} {qos[number]:.1%}" for number in reversed(range(len(PAPERS))))
+    order = "kept" if _kept(qos) else "broken"
+    return f"Means over all traces run ({len(known)}), {known[0].protocol}: {means}; order {order}."
 
 
 def _held_against(place: Place, rival: Row) -> str:

@@ -44,6 +44,7 @@ def test_a_study_that_was_killed_goes_on_where_it_was(folder: Path) -> None:
     assert again.stderr.startswith(f"{CELLS} cells, {had} of them in ")
     assert f"{CELLS - had}/{CELLS - had} after" in again.stderr
     assert re.search(r"Of 4 cases: target reached \d", again.stdout)
+    assert re.search(r"Means over all traces run \(1\), cycle: 7 [\d.]+%, 6 .*; order (kept|broken)\.", again.stdout)
     assert subprocess.run(command(folder), capture_output=True, text=True, check=True).stdout == again.stdout
 
 
