@@ -48,13 +48,13 @@ Floats = NDArray[np.float64]
 # Geometric means of the cost against hindsight and of late steps in budgets, and in how many of 21 weeks of eight
 # traces the target is reached, by benchmarks/on_time_constants.py (true curve, 2 runs): at 99.5% with decisions every
 # step / at 99.9% in cycles of ten.
-#     as below        1.179 0.82 15 / 1.774 1.61 6      MOST_PRICE 0.3     1.171 0.84 15 / 1.731 1.67 6
-#     AIM 0.65        1.185 0.75 17 / 1.781 1.57 5      MOST_PRICE 0.6     1.187 0.81 16 / 1.863 1.52 6
-#     AIM 0.85        1.169 0.89 11 / 1.770 1.64 5      REPAY 8            1.171 0.86 12 / 1.767 1.64 5
-#     PRICE_0 0.045   1.170 0.95 10 / 1.771 1.74 2      REPAY 24           1.185 0.78 17 / 1.783 1.59 6
-#     PRICE_0 0.18    1.189 0.69 17 / 1.771 1.45 8      SPEND 8            1.179 0.85 15 / 1.775 1.66 5
-#     PATIENCE 0.3, 1.2   1.172, 1.195: 22% more, 26% fewer rescales       KEEP 1   1.174: 16% more rescales
-#     DOUBT 0.6, 1.4      1.175, 1.183: 9% more, 7% fewer rescales
+#     as below        1.178 0.72 19 / 1.660 1.59 8      MOST_PRICE 0.3     1.171 0.75 15 / 1.627 1.73 5
+#     AIM 0.75        1.183 0.68 19 / 1.661 1.55 8      MOST_PRICE 0.6     1.187 0.71 20 / 1.724 1.49 8
+#     AIM 0.95        1.172 0.78 14 / 1.657 1.62 7      REPAY 12           1.175 0.74 18 / 1.658 1.61 7
+#     PRICE_0 0.09    1.171 0.85 14 / 1.655 1.70 5      REPAY 48           1.180 0.72 19 / 1.660 1.58 8
+#     PRICE_0 0.36    1.190 0.60 20 / 1.661 1.38 10     SPEND 8            1.176 0.80 19 / 1.661 1.63 7
+#     PATIENCE 0.3, 1.2   1.171, 1.194: 21% more, 25% fewer rescales       KEEP 1   1.173: 15% more rescales
+#     DOUBT 0.6, 1.4      1.174, 1.181: 8% more, 7% fewer rescales
 AIM = 0.85
 PRICE_0 = 0.18
 SPEND, SPEND_OVER = 4.0, 5_000.0
