@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from headgate.domain import Forecast
 from headgate.forecast.calibrated import Calibrated
 from headgate.plan.on_time import Capacity, OnTime, Timing
 from headgate.simulate.replay import Options, jobs_of, replay
@@ -58,22 +59,33 @@ def facts_of_runs(values: Floats, protocol: Protocol, truth: Truth, runs: int) -
     return [facts_of(job, run) for run in range(runs)]
 
 
+def minutes_of(facts: Facts) -> Iterator[tuple[int, float, Forecast | None]]:
+    """Each minute and its rate, with headgate's forecast before it where a decision counts at its start."""
+    protocol, made_by, forecast = facts.protocol, Calibrated(STEP_S), None
+    learned = made_by.start()
+    for t, rate in enumerate(facts.rates_per_s.tolist()):
+        yield t, rate, forecast if protocol.decides(t, protocol.lead_steps) else None
+        learned = made_by.learn(learned, rate)
+        forecast = made_by.forecast(learned, protocol.bound[1])
+
+
+def true_curve(truth: Truth) -> Capacity:
+    """The capacity as a rule takes it, with nothing to learn."""
+    return Capacity(truth.mean_per_s[1:], truth.sd_per_s[1:])
+
+
 def _priced(facts: Facts, rules: Sequence[OnTime]) -> list[Ints]:
     """Machines asked for, step by step, by each rule with the true curve; one forecast a step serves them all."""
-    protocol, truth, rates = facts.protocol, facts.truth, facts.rates_per_s.tolist()
-    curve, made_by, forecast = Capacity(truth.mean_per_s[1:], truth.sd_per_s[1:]), Calibrated(STEP_S), None
-    learned, memories = made_by.start(), [rule.start() for rule in rules]
-    coming = [truth.needs(rates[0] * 1.2)] * len(rules)
-    asked = np.empty((len(rules), len(rates)), dtype=np.int64)
-    for t, rate in enumerate(rates):
-        if forecast is not None and protocol.decides(t, protocol.lead_steps):
+    curve, memories = true_curve(facts.truth), [rule.start() for rule in rules]
+    coming = [facts.truth.needs(float(facts.rates_per_s[0]) * 1.2)] * len(rules)
+    asked = np.empty((len(rules), len(facts.rates_per_s)), dtype=np.int64)
+    for t, rate, forecast in minutes_of(facts):
+        if forecast is not None:
             for i, rule in enumerate(rules):
                 memories[i], choice = rule.decide(memories[i], forecast, curve, coming[i])
                 coming[i] = choice.machines
-        asked[:, t] = coming if t % protocol.cycle_steps == 0 else asked[:, t - 1]
+        asked[:, t] = coming if t % facts.protocol.cycle_steps == 0 else asked[:, t - 1]
         memories = [rule.saw(memory, rate) for rule, memory in zip(rules, memories, strict=True)]
-        learned = made_by.learn(learned, rate)
-        forecast = made_by.forecast(learned, protocol.bound[1])
     return list(asked)
 
 

@@ -28,14 +28,13 @@ from statistics import fmean
 
 import numpy as np
 
-from frontier_bounds import facts_of_runs
+from frontier_bounds import facts_of_runs, minutes_of, true_curve
 from headgate.config.trace_file import read_trace
 from headgate.errors import HeadgateError
-from headgate.forecast.calibrated import Calibrated
 from headgate.plan import on_time
-from headgate.plan.on_time import Capacity, OnTime, OnTimeMemory, Timing
+from headgate.plan.on_time import OnTime, OnTimeMemory, Timing
 from headgate.simulate.replay_players import Facts
-from headgate.simulate.replay_protocol import PROTOCOLS, STEP_S
+from headgate.simulate.replay_protocol import PROTOCOLS
 from headgate.simulate.replay_score import scored, yardstick
 from headgate.simulate.replay_truth import DEFAULT_POINTS, Floats, truth_of
 
@@ -106,19 +105,15 @@ def week_found(values: Floats, protocol_name: str, settings: list[Setting], runs
 
 
 def _drive(lanes: list[Lane], facts: Facts) -> None:
-    truth, protocol = facts.truth, facts.protocol
-    curve, made_by, forecast = Capacity(truth.mean_per_s[1:], truth.sd_per_s[1:]), Calibrated(STEP_S), None
-    learned = made_by.start()
-    for t, rate in enumerate(facts.rates_per_s.tolist()):
-        if forecast is not None and protocol.decides(t, protocol.lead_steps):
+    curve = true_curve(facts.truth)
+    for t, _, forecast in minutes_of(facts):
+        if forecast is not None:
             for lane in lanes:
                 with _changed(lane.setting):
                     lane.memory, choice = lane.rule.decide(lane.memory, forecast, curve, lane.coming)
                 lane.coming = choice.machines
         for lane in lanes:
             lane.passed(t)
-        learned = made_by.learn(learned, rate)
-        forecast = made_by.forecast(learned, protocol.bound[1])
 
 
 @contextmanager

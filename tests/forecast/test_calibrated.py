@@ -115,12 +115,12 @@ def test_a_minute_that_jumps_every_hour_is_expected_to() -> None:
     assert before.sd_per_s[-1] > 1.5 * later.sd_per_s[-1]
 
 
-@pytest.mark.parametrize("step_s", [60.0, 300.0])
+@pytest.mark.parametrize("step_s", [10.0, 60.0, 300.0])
 def test_a_job_at_the_same_minute_of_every_hour_is_forecast(step_s: float) -> None:
     rng = np.random.default_rng(6)
-    hour = round(3600 / step_s)
+    hour, lasts = round(3600 / step_s), max(1, round(60 / step_s))
     steps = np.arange(40 * hour)
-    rates = np.where(steps % hour == 0, 300.0, 100.0) + rng.normal(0, 3, len(steps))
+    rates = np.where(steps % hour < lasts, 300.0, 100.0) + rng.normal(0, 3, len(steps))
     forecaster = Calibrated(step_s)
     memory = forecaster.start()
     for rate in rates[: 39 * hour - 2]:

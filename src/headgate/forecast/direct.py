@@ -7,7 +7,7 @@ All in units of the level L_t, the mean of the last 15 rates (floored at 2% of t
             hourly)/L_t
             yesterday = mean of 15 x (what the same clock time gained yesterday, kept within 1/4 and 4)
             hourly = mean of 15 x (what that minute of the hour usually is over the last 15, kept within 1/4 and 4)
-            last error = v_t - what was forecast for now h steps ago, kept within L_t
+            last error = v_t - its forecast of h steps ago, kept within L_t
     scale:  log|error/L_t| = u'(1, log L_t/day's mean, how lively the last 5 and 30 steps are against the last 500,
             that long-run liveliness, |v_t/L_t - 1|, how surprising this minute of the hour and this half hour of
             the day have been, (v_t/L_t - 1)+, (v_t/mean of 5 - 1)+, |log of what yesterday gained|)
@@ -25,7 +25,7 @@ import math
 import numpy as np
 from numba import njit
 
-from headgate.forecast.direct_state import HALF_HOURS, RECENT, Clock, State, laid_out
+from headgate.forecast.direct_state import DAY, FADING, HALF_HOURS, HOUR, RECENT, SLOT, TOTAL, Clock, State, laid_out
 from headgate.forecast.recursive import Floats, dot, regress
 
 _FIVE = 5
@@ -91,36 +91,36 @@ def _remember(state: State, t: int, rate: float, clock: Clock) -> None:
     state.recent[-1] = rate
     if t == 0:
         state.recent[:] = rate
-    state.tally[0] += rate
-    state.tally[1] += (rate - state.tally[1]) / min(t + 1.0, float(clock.day * clock.slot))
-    state.tally[2] = rate if t % clock.slot == 0 else state.tally[2] + rate
+    state.tally[TOTAL] += rate
+    state.tally[DAY] += (rate - state.tally[DAY]) / min(t + 1.0, float(clock.day * clock.slot))
+    state.tally[SLOT] = rate if t % clock.slot == 0 else state.tally[SLOT] + rate
     for i in range(len(_FADING)):
-        state.tally[3 + i] += (rate - state.tally[3 + i]) / min(t + 1.0, _FADING[i])
-    state.tally[5] += (rate - state.tally[5]) / min(t + 1.0, float(clock.hour))
+        state.tally[FADING + i] += (rate - state.tally[FADING + i]) / min(t + 1.0, _FADING[i])
+    state.tally[HOUR] += (rate - state.tally[HOUR]) / min(t + 1.0, float(clock.hour))
     _remember_minute(state, t, rate, clock)
-    state.ring[(t // clock.slot) % len(state.ring)] = state.tally[2] / (t % clock.slot + 1)
+    state.ring[(t // clock.slot) % len(state.ring)] = state.tally[SLOT] / (t % clock.slot + 1)
 
 
 @njit(cache=True)
 def _remember_minute(state: State, t: int, rate: float, clock: Clock) -> None:
-    if state.tally[5] <= _NOTHING:
+    if state.tally[HOUR] <= _NOTHING:
         return
     minute, steps = _minute(state, t, clock), clock.hour // len(state.hourly)
     visits = t // clock.hour * steps + t % steps
     weight = max(_HOURLY_RATE / steps, 1 / (visits + 2.0))
-    state.hourly[minute] += weight * (min(rate / state.tally[5], 10.0) - state.hourly[minute])
+    state.hourly[minute] += weight * (min(rate / state.tally[HOUR], 10.0) - state.hourly[minute])
 
 
 @njit(cache=True)
 def _level(state: State, t: int) -> float:
     seen = min(t + 1, RECENT)
-    level: float = max(state.recent[RECENT - seen :].mean(), 0.02 * state.tally[0] / (t + 1), _NOTHING)
+    level: float = max(state.recent[RECENT - seen :].mean(), 0.02 * state.tally[TOTAL] / (t + 1), _NOTHING)
     return level
 
 
 @njit(cache=True)
 def _judge(state: State, t: int, k: int, made: int, rate: float, clock: Clock) -> float:
-    """Learn from the forecast made at slot ``made`` for now, and score it."""
+    """Learn from how the forecast made at slot ``made`` met this rate, and score it."""
     level = state.levels[made]
     if level <= _NOTHING:
         return 0.0
@@ -163,16 +163,16 @@ def _look_ahead(state: State, t: int, k: int, ahead: int, now: int, rate: float,
     x[0] = 1.0
     x[1], x[2], x[3] = rate / level, recent[RECENT - 2] / level, recent[RECENT - 3] / level
     x[4], x[5] = five / level, fifteen / level
-    x[6], x[7] = fifteen * yesterday / level, state.tally[1] / level
+    x[6], x[7] = fifteen * yesterday / level, state.tally[DAY] / level
     x[8] = max(rate - five, 0.0) / level
     x[9], x[10] = recent[RECENT - _FIVE :].max() / level, recent.max() / level
-    x[11], x[12] = state.tally[3] / level, state.tally[4] / level
+    x[11], x[12] = state.tally[FADING] / level, state.tally[FADING + 1] / level
     x[13] = _last_error(state, t, k, ahead, rate) / level
     x[14] = fifteen * _gain_hourly(state, t, ahead, clock) / level
     state.means[now, k] = min(max(dot(state.weights[k], x), 0.0), 10.0) * level
     minute, half_hour = _phases(state, t + ahead, clock)
     s, long_run = state.scale_inputs[now, k], math.log(state.lively[2] + _LEAST)
-    against_day = math.log(level / max(state.tally[1], 0.02 * state.tally[0] / (t + 1), 1e-9))
+    against_day = math.log(level / max(state.tally[DAY], 0.02 * state.tally[TOTAL] / (t + 1), 1e-9))
     s[0], s[1] = 1.0, min(max(against_day, -2.0), 2.0)
     s[2], s[3] = math.log(state.lively[0] + _LEAST) - long_run, math.log(state.lively[1] + _LEAST) - long_run
     s[4], s[5] = long_run, min(abs(rate / level - 1.0), 1.0)
@@ -180,7 +180,7 @@ def _look_ahead(state: State, t: int, k: int, ahead: int, now: int, rate: float,
     s[8], s[9] = min(max(rate / level - 1.0, 0.0), 1.0), min(max(rate / max(five, 1e-9) - 1.0, 0.0), 1.0)
     s[10] = abs(math.log(yesterday))
     sd = _TO_SD * level * math.exp(min(max(dot(state.scale_weights[k], s), -6.0), 0.7))
-    state.sds[now, k] = max(sd, _LEAST_SD * state.tally[1], 1e-12)
+    state.sds[now, k] = max(sd, _LEAST_SD * state.tally[DAY], 1e-12)
 
 
 @njit(cache=True)

@@ -12,6 +12,7 @@ from headgate.forecast.recursive import Floats
 RECENT = 15
 MEANS, SCALES = 15, 11  # inputs of the regressions for mean and scale
 MINUTES, HALF_HOURS = 60, 48  # places of an hour, where it has that many steps, and of a day
+TOTAL, DAY, SLOT, FADING, HOUR = 0, 1, 2, 3, 5  # in the tally: where each is; of the fading means there are two
 
 
 class Clock(NamedTuple):
@@ -26,7 +27,7 @@ class Clock(NamedTuple):
 class State(NamedTuple):
     """Everything the regressions hold; arrays by horizon first.
 
-    ``tally``: all rates' sum, a day's mean, the slot's sum, the fading means, an hour's mean.
+    ``tally``: all rates' sum, a day's mean, a slot's sum, the fading means, an hour's mean.
     ``hourly``: what the load usually is at each minute of the hour, over the hour's mean.
     """
 

@@ -42,7 +42,7 @@ class Wish:
 def wish(
     state: OnTimeState | None, situation: Situation, target: float, timing: Timing, training: Samples, most: int | None
 ) -> tuple[OnTimeState, Wish]:
-    """The machines to ask for now. Between the decisions of a cycle it only learns."""
+    """The machines to ask for. Between the decisions of a cycle it only learns."""
     rule = OnTime(target, timing)
     state = state or _fresh(situation, training, most)
     state = _learned(state, situation, rule)

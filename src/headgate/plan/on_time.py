@@ -88,7 +88,7 @@ class Timing:
 
     @property
     def bound(self) -> tuple[int, int]:
-        """First and last step ahead that machines asked for now serve before the next decision's can."""
+        """First and last step ahead that machines asked for in this step serve before the next decision's can."""
         first = max(self.lead_steps, self.startup_steps) + 1
         return first, max(first, self.lead_steps + self.cycle_steps)
 
@@ -163,7 +163,7 @@ class OnTime:
     def decide(
         self, memory: OnTimeMemory, forecast: Forecast, capacity: Capacity, running: int
     ) -> tuple[OnTimeMemory, Choice]:
-        """The machines to ask for now, ``running`` being those asked for before.
+        """The machines to ask for, ``running`` being those asked for before.
 
         >>> sizes = np.arange(1.0, 41)
         >>> load = Forecast(60.0, np.full(3, 10.0), np.full(3, 0.5))

@@ -53,7 +53,7 @@ class Protocol:
         return t >= 1 and (t + lead_steps) % self.cycle_steps == 0
 
     def serving(self, asked: Ints, late_steps: int) -> Ints:
-        """The machines that serve: of those asked for now, the ones asked for ``late_steps`` ago and ever since.
+        """The machines that serve: of those asked for, the ones asked for ``late_steps`` ago and ever since.
 
         >>> PROTOCOLS["free"].serving(np.array([5, 8, 7, 7, 4]), 2).tolist()
         [5, 5, 5, 7, 4]
