@@ -57,3 +57,14 @@ def test_listeners_are_let_go_when_the_server_ends() -> None:
         assert await asyncio.wait_for(listening, 5) == [("refetch", "{}")]
 
     asyncio.run(story())
+
+
+def test_a_listener_still_busy_with_an_event_is_let_go_too() -> None:
+    async def story() -> None:
+        news = News()
+        follower = news.follow(None)
+        await anext(follower)
+        news.close()
+        assert await asyncio.wait_for(anext(follower, None), 5) is None
+
+    asyncio.run(story())

@@ -52,13 +52,11 @@ class News:
             if read < self._published - len(self._events):
                 read = self._published
                 yield Event(self._id(read), REFETCH, "{}")
-            while read < self._published:
-                missed = self._published - read
-                if missed > len(self._events):
-                    break
+            elif read < self._published:
                 read += 1
-                yield self._events[-missed]
+                yield self._events[read - self._published - 1]
             else:
+                # nothing is awaited between the look at ``_closed`` and here: no waking is slept through
                 await self._more.wait()
 
     def _read_by(self, last_id: str) -> int:

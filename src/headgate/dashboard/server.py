@@ -86,9 +86,10 @@ class _Server(uvicorn.Server):
         self._watching, self._told = watching, told
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        # before it answers: Ctrl-C may come while it starts
         self._loop = asyncio.get_running_loop()
         self._watching.on_end = self._end
+        await super().startup(sockets)
         sys.stdout.write(f"dashboard at {self._told}\n")
         sys.stdout.flush()
 
