@@ -1,9 +1,10 @@
-"""What each constant of the on-time rule is worth on load traces: the tables beside them in plan/on_time.py, made anew.
+"""What each constant of the on-time rule is worth on load traces: the tables in plan/late_price.py and plan/on_time.py.
 
-    nice -n 19 python benchmarks/on_time_constants.py TRACE... [--weeks 0,1,2] [--runs 2] [--only AIM,REPAY]
+    nice -n 19 python benchmarks/on_time_constants.py TRACE... [--weeks 0,1,2] [--runs 2] [--only SPEND,REPAY]
 
 The rule itself is driven, with headgate's forecast and the true capacity curve, over whole weeks of each trace (weeks a
-trace does not have are left out). One forecast a step serves all settings. For each setting, protocol and target:
+trace does not have are left out), or with ``--minutes`` over longer stretches from there. One forecast a step serves
+all settings. For each setting, protocol and target:
 
     cost     against hindsight, geometric mean over the weeks
     late     late minutes over those allowed, geometric mean (each with 0.02 added, so that none late counts too)
@@ -31,7 +32,7 @@ import numpy as np
 from frontier_bounds import facts_of_runs, minutes_of, true_curve
 from headgate.config.trace_file import read_trace
 from headgate.errors import HeadgateError
-from headgate.plan import on_time
+from headgate.plan import late_price, on_time
 from headgate.plan.on_time import OnTime, OnTimeMemory, Timing
 from headgate.simulate.replay_players import Facts
 from headgate.simulate.replay_protocol import PROTOCOLS
@@ -42,10 +43,10 @@ WEEK = 10_080
 TARGETS = (0.995, 0.999)
 # beside what the package has; one constant at a time
 VARIED: Mapping[str, tuple[float, ...]] = {
-    "AIM": (0.75, 0.95),
+    "RESERVE": (0.5, 1.5),
     "PRICE_0": (0.09, 0.36),
-    "SPEND": (8.0,),
-    "REPAY": (12.0, 48.0),
+    "SPEND": (1_250.0, 5_000.0),
+    "REPAY": (625.0, 2_500.0),
     "MOST_PRICE": (0.3, 0.6),
     "PATIENCE": (0.3, 1.2),
     "DOUBT": (0.6, 1.4),
@@ -95,8 +96,8 @@ def settings_of(only: frozenset[str]) -> list[Setting]:
     return [None, *((name, value) for name, values in VARIED.items() if not only or name in only for value in values)]
 
 
-def week_found(values: Floats, protocol_name: str, settings: list[Setting], runs: int) -> list[Found]:
-    """All settings and targets on one week."""
+def stretch_found(values: Floats, protocol_name: str, settings: list[Setting], runs: int) -> list[Found]:
+    """All settings and targets on one stretch of minutes."""
     facts = facts_of_runs(values, PROTOCOLS[protocol_name], truth_of(DEFAULT_POINTS), runs)
     lanes = [Lane(setting, target, known) for setting in settings for target in TARGETS for known in facts]
     _drive(lanes, facts[0])
@@ -118,15 +119,16 @@ def _drive(lanes: list[Lane], facts: Facts) -> None:
 
 @contextmanager
 def _changed(setting: Setting) -> Iterator[None]:
-    """The rule's module with one constant changed, for one decision."""
+    """One constant of the rule or of its price changed, for one decision."""
     if setting is None:
         yield
         return
     name, value = setting
-    before = getattr(on_time, name)
-    setattr(on_time, name, value)
+    owner = late_price if hasattr(late_price, name) else on_time
+    before = getattr(owner, name)
+    setattr(owner, name, value)
     yield
-    setattr(on_time, name, before)
+    setattr(owner, name, before)
 
 
 def _found(lanes: list[Lane], yards: list[int], protocol: str) -> Found:
@@ -159,22 +161,23 @@ def _cell(weeks: list[Found]) -> str:
     return f"{cost:.3f} {late:.2f} {reached} of {len(weeks)} ({fmean(one.moves for one in weeks):.0f})"
 
 
-def _week(asked: tuple[Path, int, str, list[Setting], int]) -> list[Found]:
-    path, week, protocol, settings, runs = asked
-    values = read_trace(path).values[week * WEEK : (week + 1) * WEEK]
-    return week_found(values, protocol, settings, runs) if len(values) == WEEK else []
+def _stretch(asked: tuple[Path, int, int, str, list[Setting], int]) -> list[Found]:
+    path, week, minutes, protocol, settings, runs = asked
+    values = read_trace(path).values[week * WEEK :][:minutes]
+    return stretch_found(values, protocol, settings, runs) if len(values) == minutes else []
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="What each constant of the on-time rule is worth on load traces.")
     parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE")
     parser.add_argument("--weeks", default="0", help="which weeks of each trace, from 0: 0,2,4")
+    parser.add_argument("--minutes", type=int, default=WEEK, help="how long from there (a week)")
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--only", default="", help="constants to vary, with commas between")
     asked = parser.parse_args()
     settings = settings_of(frozenset(filter(None, asked.only.split(","))))
     jobs = [
-        (path, int(week), protocol, settings, asked.runs)
+        (path, int(week), asked.minutes, protocol, settings, asked.runs)
         for path in asked.traces
         for week in asked.weeks.split(",")
         for protocol in PROTOCOLS
@@ -182,7 +185,7 @@ def main() -> None:
     found: list[Found] = []
     try:
         with ProcessPoolExecutor(os.cpu_count()) as pool:
-            for done, rows in enumerate(pool.map(_week, jobs), start=1):
+            for done, rows in enumerate(pool.map(_stretch, jobs), start=1):
                 found += rows
                 print(f"{done}/{len(jobs)}", file=sys.stderr)
     except HeadgateError as problem:

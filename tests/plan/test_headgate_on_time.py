@@ -52,7 +52,7 @@ def test_a_capacity_that_turns_out_lower_is_learned() -> None:
     assert after(weaker)[1] > after(honest)[1]
     memory = after(weaker)[0]
     assert memory.on_time is not None
-    assert memory.on_time.judged.late == 60
+    assert memory.on_time.judged.budget.late == 60
 
 
 def test_useful_time_tells_the_capacity_of_a_step_on_time() -> None:

@@ -13,7 +13,8 @@ from headgate.domain import Forecast
 from headgate.errors import BadInput
 from headgate.forecast.calibrated import Calibrated
 from headgate.plan.capacity_law import CapacityLaw, capacity_law
-from headgate.plan.on_time import MOST_PRICE, Capacity, OnTime, OnTimeMemory, Timing
+from headgate.plan.late_price import MOST_PRICE
+from headgate.plan.on_time import Capacity, OnTime, OnTimeMemory, Timing
 
 Floats = NDArray[np.float64]
 SIZES = np.arange(1.0, 101.0)
@@ -29,6 +30,11 @@ def wave(steps: int, seed: int) -> Floats:
     """Between 8 and 32, with noise of 6%."""
     base = 20 + 12 * np.sin(2 * np.pi * np.arange(steps) / 1440)
     return np.asarray(base * np.exp(0.06 * np.random.default_rng(seed).standard_normal(steps)))
+
+
+def judged(rule: OnTime, steps: int, late: float, need: float) -> OnTimeMemory:
+    """A memory of so many steps, which had decided before."""
+    return rule.judged(OnTimeMemory(decisions=200, mean_need=need), late, steps)
 
 
 def driven(rates: Floats, rule: OnTime, seed: int, law: CapacityLaw | None = None) -> tuple[float, Floats]:
@@ -71,17 +77,14 @@ def test_the_promise_is_kept_with_a_curve_learned_from_small_sizes() -> None:
 
 def test_late_steps_raise_the_number_and_savings_lower_it() -> None:
     rule = OnTime(0.995)
-    numbers = [
-        rule.decide(OnTimeMemory(steps=20_000, late=late, decisions=1, mean_need=20), flat(20.0, 2.0), EXACT, 1)[1]
-        for late in (0, 85, 400)
-    ]
+    numbers = [rule.decide(judged(rule, 20_000, late, need=20), flat(20.0, 2.0), EXACT, 1)[1] for late in (0, 85, 400)]
     assert numbers[0].machines < numbers[1].machines < numbers[2].machines
 
 
 def test_no_run_of_late_steps_makes_the_price_climb_beyond_its_bound() -> None:
     need = 1 + int(np.argmax(TRUTH > 20.0))
     rule, bound = OnTime(0.999), MOST_PRICE * need / 0.001
-    memories = [OnTimeMemory(steps=1000, late=late, decisions=1, mean_need=need) for late in (10, 100, 1000)]
+    memories = [judged(rule, 1000, late, need) for late in (10, 100, 1000)]
     chosen = [rule.decide(memory, flat(20.0, 4.0), EXACT, 1)[1] for memory in memories]
     at_the_bound = OnTime(0.999, price=bound).decide(OnTimeMemory(), flat(20.0, 4.0), EXACT, 1)[1]
     assert {choice.machines for choice in chosen} == {at_the_bound.machines}
@@ -92,10 +95,7 @@ def test_a_late_cycle_does_not_double_the_machines_of_the_week_after() -> None:
     """Ten steps at once are all that 99.9% allows a week; errors have a long tail: 42 machines become 64, not 100."""
     heavy = Forecast(60.0, np.full(3, 20.0), np.ones(3), ndtri((np.arange(4000) + 0.5) / 4000) ** 3)
     rule = OnTime(0.999)
-    calm, shocked = (
-        rule.decide(OnTimeMemory(steps=2000, late=late, decisions=200, mean_need=26), heavy, EXACT, 1)[1].machines
-        for late in (0, 10)
-    )
+    calm, shocked = (rule.decide(judged(rule, 2000, late, need=26), heavy, EXACT, 1)[1].machines for late in (0, 10))
     assert calm < shocked <= 1.6 * calm
 
 
@@ -138,7 +138,7 @@ def test_without_holding_every_decision_moves_to_the_best_number() -> None:
 
 def test_a_fixed_price_does_not_follow_what_was_late() -> None:
     rule = OnTime(0.995, price=300.0)
-    memories = [OnTimeMemory(steps=20_000, late=late, decisions=1, mean_need=20) for late in (0, 400)]
+    memories = [judged(rule, 20_000, late, need=20) for late in (0, 400)]
     few, many = (rule.decide(memory, flat(20.0, 2.0), EXACT, 1)[1].machines for memory in memories)
     dearer = OnTime(0.995, price=3000.0).decide(memories[0], flat(20.0, 2.0), EXACT, 1)[1].machines
     assert few == many < dearer
@@ -161,7 +161,7 @@ def test_a_cycle_binds_for_all_its_steps() -> None:
 
 def test_a_load_far_above_the_usual_is_served_and_not_left_late() -> None:
     rule = OnTime(0.995)
-    quiet = OnTimeMemory(steps=20_000, late=0, decisions=20_000, mean_need=1.0)
+    quiet = judged(rule, 20_000, late=0, need=1.0)
     for memory in (rule.start(), quiet):
         assert TRUTH[rule.decide(memory, flat(40.0), EXACT, 1)[1].machines - 1] > 40
 

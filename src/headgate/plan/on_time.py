@@ -7,22 +7,14 @@ lambda the price of a late step in machine steps, the number of machines is
 
 (the Lagrangian of "least machines subject to a mean of P"; a margin equal everywhere would buy the last percent also
 where it costs most). Stopping is at once: for fewer machines than run, the steps that pass before others could be
-started count too. The price starts where its optimum lay on loads of very different kinds and follows what happened
-in n judged steps, of which ``late`` were late (AIM keeps a part of the budget back):
+started count too. The price follows what was late (``late_price``). Its unit is the need, the mean of machines that the
+expected load takes, and not what runs: else running more would raise the price, and that what runs.
 
-    lambda = mean need/beta x min(PRICE_0 e^-g, MOST_PRICE),    saved = n - late/(AIM beta)
-    g = SPEND saved/(n + SPEND_OVER) if saved > 0,   REPAY saved/(n + REPAY_OVER) if not
-
-The need is what the expected load takes, not what runs: else running more would raise the price, and that what runs.
-A late step stands for 1/beta steps; MOST_PRICE of the need of all of these is the most that avoiding it is worth.
-Without that bound one late cycle at 99.9%, which is the budget of a week, makes every step of that week dear, and buys
-next to nothing: what nobody could foresee is not undone by paying for what can be.
-
-Nor is the price ever below LEAST_PRICE machine steps per machine that the expected load needs: else a load far above
+The price is never below LEAST_PRICE machine steps per machine that the expected load needs: else a load far above
 the usual (or a first one, with few machines running) would be cheaper to leave late than to serve.
 
-Slow on purpose: P explains most of what happens, and a price that chases single bursts pays twice. Errors of the
-forecast and of the capacity curve end up in ``late`` too, so that the share achieved is the target's all the same.
+Errors of the forecast and of the capacity curve end up in what was late too, so that the share achieved is the target's
+all the same.
 
 A rescale must pay: the regret of staying, J(running) - J(k*), adds up (losing a fifth a decision) until it exceeds
 PATIENCE sqrt(running) + DOUBT x (the load's deviation in machines); it starts anew when k* changes sides. In cycles
@@ -41,25 +33,11 @@ from scipy.special import ndtri
 from headgate.domain import Forecast
 from headgate.domain.topology import require
 from headgate.plan.late_chance import weighed
+from headgate.plan.late_price import LateBudget
 from headgate.plan.rescale_allowance import RescaleAllowance
 
 Floats = NDArray[np.float64]
 
-# Geometric means of the cost against hindsight and of late steps in budgets, and in how many of 21 weeks of eight
-# traces the target is reached, by benchmarks/on_time_constants.py (true curve, 2 runs): at 99.5% with decisions every
-# step / at 99.9% in cycles of ten.
-#     as below        1.178 0.72 19 / 1.660 1.59 8      MOST_PRICE 0.3     1.171 0.75 15 / 1.627 1.73 5
-#     AIM 0.75        1.183 0.68 19 / 1.661 1.55 8      MOST_PRICE 0.6     1.187 0.71 20 / 1.724 1.49 8
-#     AIM 0.95        1.172 0.78 14 / 1.657 1.62 7      REPAY 12           1.175 0.74 18 / 1.658 1.61 7
-#     PRICE_0 0.09    1.171 0.85 14 / 1.655 1.70 5      REPAY 48           1.180 0.72 19 / 1.660 1.58 8
-#     PRICE_0 0.36    1.190 0.60 20 / 1.661 1.38 10     SPEND 8            1.176 0.80 19 / 1.661 1.63 7
-#     PATIENCE 0.3, 1.2   1.171, 1.194: 21% more, 25% fewer rescales       KEEP 1   1.173: 15% more rescales
-#     DOUBT 0.6, 1.4      1.174, 1.181: 8% more, 7% fewer rescales
-AIM = 0.85
-PRICE_0 = 0.18
-SPEND, SPEND_OVER = 4.0, 5_000.0
-REPAY, REPAY_OVER = 24.0, 20_000.0
-MOST_PRICE = 0.375
 PATIENCE = 0.6
 DOUBT = 1.0
 KEEP = 0.8
@@ -106,11 +84,10 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class OnTimeMemory:
-    """Steps judged and those late, decisions taken and the mean of machines that their loads needed, the regret so far
-    and on which side, and the rescales that the load is worth."""
+    """What was late, decisions taken and the mean of machines that their loads needed, the regret so far and on which
+    side, and the rescales that the load is worth."""
 
-    steps: float = 0.0
-    late: float = 0.0
+    budget: LateBudget = field(default_factory=LateBudget)
     decisions: int = 0
     mean_need: float = 0.0
     regret: float = 0.0
@@ -154,7 +131,7 @@ class OnTime:
 
     def judged(self, memory: OnTimeMemory, late: float, steps: int = 1) -> OnTimeMemory:
         """``late`` of the last ``steps`` steps were over capacity."""
-        return replace(memory, steps=memory.steps + steps, late=memory.late + late)
+        return replace(memory, budget=memory.budget.judged(late, steps, 1 - self.target))
 
     def saw(self, memory: OnTimeMemory, load_per_s: float) -> OnTimeMemory:
         """The load of one more step."""
@@ -174,7 +151,8 @@ class OnTime:
         mean, sd, wait = self._load(forecast)
         need = needed(float(mean[wait:].max()), capacity)
         memory = self._averaged(memory, need)
-        price = max(self._price(memory), LEAST_PRICE * need)
+        learned = memory.budget.price(memory.mean_need, 1 - self.target)
+        price = max(learned if self.price is None else self.price, LEAST_PRICE * need)
         scores = forecast.scores if len(forecast.scores) else _NORMAL
         best, regret, stay, move = weighed(
             mean, sd, scores, capacity.mean_per_s, capacity.sd_per_s, running, price, wait
@@ -203,16 +181,6 @@ class OnTime:
         stopped = min(self.timing.lead_steps + 1, first)
         return forecast.mean_per_s[stopped - 1 : last], forecast.sd_per_s[stopped - 1 : last], first - stopped
 
-    def _price(self, memory: OnTimeMemory) -> float:
-        if self.price is not None:
-            return self.price
-        budget = 1 - self.target
-        saved = memory.steps - memory.late / (AIM * budget)
-        gain, over = (SPEND, SPEND_OVER) if saved > 0 else (REPAY, REPAY_OVER)
-        # bounded before it is a power: it may be beyond all floats
-        log_price = min(-gain * saved / (memory.steps + over), math.log(MOST_PRICE / PRICE_0))
-        return memory.mean_need * PRICE_0 / budget * math.exp(log_price)
-
     def _patience(self, allowance: RescaleAllowance, running: int, mean_per_s: float, sd_per_s: float) -> float:
         if not self.holds:
             return 0.0
@@ -228,9 +196,10 @@ class OnTime:
         return replace(memory, mean_need=mean, decisions=n)
 
     def _so_far(self, memory: OnTimeMemory) -> str:
-        if not memory.steps:
+        judged = memory.budget
+        if not judged.steps:
             return f"nothing judged yet for {self.target:.3%}"
-        return f"on time so far {1 - memory.late / memory.steps:.3%} for {self.target:.3%}"
+        return f"on time so far {1 - judged.late / judged.steps:.3%} for {self.target:.3%}"
 
 
 def needed(rate_per_s: float, capacity: Capacity) -> int:
