@@ -35,7 +35,15 @@ OWN = frozenset(
     f"{folder}/{name}.py"
     for folder, names in {
         "forecast": ("calibrated", "conformal", "direct", "direct_state", "recursive"),
-        "plan": ("headgate", "headgate_on_time", "on_time", "late_chance", "capacity_law", "rescale_allowance"),
+        "plan": (
+            "headgate",
+            "headgate_on_time",
+            "on_time",
+            "late_chance",
+            "late_price",
+            "capacity_law",
+            "rescale_allowance",
+        ),
     }.items()
     for name in names
 )
