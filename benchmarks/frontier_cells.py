@@ -94,14 +94,16 @@ class Cell:
         return sha256(asked + load(self.trace, self.minutes).tobytes()).hexdigest()[:16]
 
 
-def cells(traces: Sequence[Path], minutes: int, runs: int) -> list[Cell]:
-    """All cells of the study, those of the main table first."""
+def cells(traces: Sequence[Path], minutes: int, runs: int, brief: bool = False) -> list[Cell]:
+    """All cells of the study, those of the main table first; ``brief``: only those."""
     places = [(trace, protocol) for trace in traces for protocol in PROTOCOLS]
 
     def every(policies: tuple[str, ...], targets: Sequence[float]) -> Iterator[Cell]:
         return (Cell(*place, policies, target, minutes, runs) for place in places for target in targets)
 
     main = [*every(("headgate",), TARGETS), *every((BEST_RECENT_PEAK,), TARGETS)]
+    if brief:
+        return main
     others = [cell for group in _GROUPS for cell in every(group, TARGETS[:1])]
     limits = [*every((START,), TARGETS[:1]), *every((BOUND,), TARGETS[:1])]
     told = [*every(("headgate",), TOLD[: -len(TARGETS)]), *every((BEST_RECENT_PEAK,), PEAK_TOLD[: -len(TARGETS)])]

@@ -4,6 +4,7 @@
 
     --minutes N   of each trace, from its start (10080)      --runs N      draws of the capacity (3)
     --json FILE   (out/trace_frontier.json)                  --workers N   processes (as many as cores; 0 runs nothing)
+    --brief       only the first table: long traces take long
 
 Every figure goes to the JSON file as soon as it is known; figures in it that still hold are not worked out again, so
 that a study that was killed goes on where it was (frontier_cells says when they hold). The tables are printed:
@@ -20,6 +21,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from itertools import islice
 from pathlib import Path
 
 from frontier_cells import cells
@@ -31,12 +33,13 @@ from headgate.errors import HeadgateError
 def main() -> None:
     asked = _arguments()
     try:
-        rows = filled(asked.json, cells(asked.traces, asked.minutes, asked.runs), asked.workers)
+        rows = filled(asked.json, cells(asked.traces, asked.minutes, asked.runs, asked.brief), asked.workers)
     except HeadgateError as problem:
         print(problem, file=sys.stderr)
         sys.exit(problem.exit_code)
     print(f"First {asked.minutes:,} minutes at most, {asked.runs} runs, seed 0, capacity of no file.\n")
-    print("\n\n".join("\n".join(table) for table in tables([trace.stem for trace in asked.traces], rows)))
+    found = tables([trace.stem for trace in asked.traces], rows)
+    print("\n\n".join("\n".join(table) for table in islice(found, 2 if asked.brief else None)))
 
 
 def _arguments() -> argparse.Namespace:
@@ -46,6 +49,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--json", type=Path, default=Path("out/trace_frontier.json"))
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--brief", action="store_true")
     return parser.parse_args()
 
 

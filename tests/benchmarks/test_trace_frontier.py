@@ -48,6 +48,15 @@ def test_a_study_that_was_killed_goes_on_where_it_was(folder: Path) -> None:
     assert subprocess.run(command(folder), capture_output=True, text=True, check=True).stdout == again.stdout
 
 
+@pytest.mark.slow
+def test_in_brief_there_is_the_first_table_only(folder: Path) -> None:
+    said = subprocess.run([*command(folder), "--brief"], capture_output=True, text=True, check=True)
+    assert said.stderr.startswith("8 cells, 0 of them in ")
+    assert said.stdout.count("| wave | ") == 4
+    assert re.search(r"Of 4 cases: target reached \d", said.stdout)
+    assert "Means over all traces" not in said.stdout
+
+
 def test_a_file_of_something_else_is_refused_in_one_line(folder: Path) -> None:
     (folder / "kept.json").write_text("[]")
     refused = subprocess.run(command(folder), capture_output=True, text=True, check=False)
