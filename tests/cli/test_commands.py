@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -180,6 +181,22 @@ def test_a_simulation_runs_in_the_mode_of_the_file_unless_told_another(
     assert as_told == batches
     assert isinstance(queue, float)
     assert queue < 0.1
+
+
+def test_in_batches_the_mean_shown_is_of_a_rows_way_as_the_model_has_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not what all the rows that it became spent, which is more than their 95th percentile."""
+    path = tmp_path / "batches.toml"
+    fanned = CHAIN.replace("selectivity = 0.5", "selectivity = 5.0")
+    path.write_text(fanned.replace('name = "chain"', 'name = "chain"\nmode = "micro-batch"'))
+    run(["simulate", str(path), "--rate", "5", "--allocation", "parse=1,pi=1", "--seconds", "500"])
+    said = capsys.readouterr().out.replace("\n", " ")
+    found = re.search(r"mean ([\d.]+) ms \(model ([\d.]+) ms\), p95 ([\d.]+) ms .* added up ([\d.]+) s \+-", said)
+    assert found is not None
+    mean, model, p95, added_up = map(float, found.groups())
+    assert mean == pytest.approx(model, rel=0.3)
+    assert mean < p95 < 1000 * added_up
 
 
 def test_an_overloaded_simulation_says_so_and_exits_1(chain: str, capsys: pytest.CaptureFixture[str]) -> None:
