@@ -12,7 +12,7 @@ of them is left. The price starts where its optimum lay on loads of very differe
     reserve = RESERVE n/sqrt(beta n + EARLY)
 
 What is saved adds up, so that the price moves on until as many are late as may be, however far the price that a load
-needs is from PRICE_0. The reserve covers chance: n beta late steps come off by about their root, at 99.5% a seventh of
+needs is from PRICE_0. The reserve covers chance: n beta late steps come off by about their root, at 99.5% an eighth of
 the budget after a week of minutes and a twentieth after two months. Slow on purpose: the predicted chance explains most
 of what happens, and a price that chases single bursts pays twice.
 
