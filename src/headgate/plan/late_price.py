@@ -29,9 +29,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-# Geometric means of the cost against hindsight and of late steps in budgets, and in how many first weeks of eight traces
-# the target is reached, by benchmarks/on_time_constants.py (true curve, 2 runs): at 99.5% with decisions every step /
-# in cycles of ten.
+# Geometric means of the cost against hindsight and of late steps in budgets, and in how many of the first weeks of
+# eight traces the target is reached, by benchmarks/on_time_constants.py (true curve, 2 runs): at 99.5% with decisions
+# every step / in cycles of ten.
 #     as below        1.188 0.72 7 / 1.398 0.87 6
 #     RESERVE 0.5     1.180 0.77 7 / 1.392 0.91 6       RESERVE 1.5     1.192 0.68 8 / 1.406 0.83 6
 #     SPEND 1250      1.185 0.81 7 / 1.400 0.94 6       SPEND 5000      1.192 0.65 7 / 1.401 0.78 6
