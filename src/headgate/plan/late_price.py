@@ -46,6 +46,7 @@ RESERVE = 1.0
 EARLY = 10.0
 SPEND = 2_500.0
 REPAY = 1_250.0
+# A week and four of minutes. On seven traces of 14 to 56 days neither was worth 0.1% in the mean: they are for years.
 MOST_SAVED = 10_000.0
 MOST_OWED = 40_000.0
 
