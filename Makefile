@@ -11,7 +11,7 @@ $(VENV)/.ready: requirements.lock pyproject.toml scripts/setup.sh
 	@bash scripts/setup.sh $(VENV)
 
 demo: setup
-	@$(RUN)/headgate demo
+	@$(RUN)/sluicegate demo
 
 test: setup lint
 	@bash scripts/browser.sh

@@ -11,8 +11,8 @@ import warnings
 import numpy as np
 from statsmodels.tsa.arima.model import ARIMA
 
-from headgate.forecast.arma_fit import choose_order, fit
-from headgate.forecast.arma_likelihood import Floats
+from sluicegate.forecast.arma_fit import choose_order, fit
+from sluicegate.forecast.arma_likelihood import Floats
 
 WINDOW, REFIT_EVERY, REFITS = 100, 10, 20
 

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import sync_playwright
 
 from cpu import cpu_s, memory_mb
-from headgate.dashboard.child import Dashboard
+from sluicegate.dashboard.child import Dashboard
 
 _BEGAN_S = 1_800_000_000.0
 _QUESTIONS = {

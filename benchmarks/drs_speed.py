@@ -17,9 +17,9 @@ from functools import partial
 
 import numpy as np
 
-from headgate.domain import Limits
-from headgate.model.stations import Laws, Stations
-from headgate.plan.drs import assign_processors
+from sluicegate.domain import Limits
+from sluicegate.model.stations import Laws, Stations
+from sluicegate.policy.papers.drs import assign_processors
 
 
 def network(operators: int, processors: int, load: float, seed: int = 1) -> Stations:

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.spark.pipeline import Pipeline
-from headgate.spark.plan_file import Plan
-from headgate.spark.runtime import start
-from headgate.spark.session import spark_session
+from sluicegate.runlog.plan_file import Plan
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.runtime import start
+from sluicegate.spark.session import spark_session
 
 BATCHES = 8
 PASSES = 3
@@ -46,7 +46,7 @@ def main() -> None:
         ]
     spark.stop()
     ours, theirs = (max(rates) for rates in zip(*passes, strict=True))
-    print(f"headgate's edges     {ours:12,.0f} rows/s")
+    print(f"sluicegate's edges     {ours:12,.0f} rows/s")
     print(f"Spark's own Parquet  {theirs:12,.0f} rows/s")
     print(f"ratio {ours / theirs:.2f}; pass by pass {', '.join(f'{a / b:.2f}' for a, b in passes)}")
 

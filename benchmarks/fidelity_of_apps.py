@@ -1,4 +1,4 @@
-"""How well the models predict the papers' applications: `headgate fidelity` for several of them in one session.
+"""How well the models predict the papers' applications: `sluicegate fidelity` for several of them in one session.
 
 Usage: fidelity_of_apps.py [--apps a,b] [--seconds S] [--rounds N] [--html FILE] [--out FILE.jsonl]
 
@@ -17,12 +17,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from headgate.apps.catalogue import app_named
-from headgate.cli.fidelity import as_document, show
-from headgate.cli.out import console, write_page
-from headgate.report.fidelity_page import fidelity_page
-from headgate.running.fidelity import measure_fidelity
-from headgate.spark.session import spark_session
+from sluicegate.cli.fidelity import as_document, show
+from sluicegate.cli.out import console, write_page
+from sluicegate.lab.apps.catalogue import app_named
+from sluicegate.lab.fidelity.fidelity import measure_fidelity
+from sluicegate.lab.fidelity.page import fidelity_page
+from sluicegate.spark.session import spark_session
 
 APPS = "linear_waiting,diamond_waiting,star_waiting,shop,vld_waiting,fpd_waiting"
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--html", type=Path)
     parser.add_argument("--out", type=Path, default=Path("fidelity_of_apps.jsonl"))
     given = parser.parse_args()
-    spark = spark_session("local[32]", {"spark.driver.memory": "1g"}, "headgate fidelity of applications")
+    spark = spark_session("local[32]", {"spark.driver.memory": "1g"}, "sluicegate fidelity of applications")
     found = []
     for name in given.apps.split(","):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Announced against achieved coverage of headgate's forecast: ``python benchmarks/forecast_calibration.py TRACE...``.
+"""Announced against achieved coverage of sluicegate's forecast: ``python benchmarks/forecast_calibration.py TRACE...``.
 
 A trace is a CSV file; the first column that holds only numbers and whose name ends in a unit of rate (``_per_...``) is
 taken, or the last one. Every row counts as one step of a minute; coarser traces are not interpolated here.
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.forecast.calibrated import Calibrated
+from sluicegate.forecast.calibrated import Calibrated
 
 LEVELS = (0.5, 0.9, 0.99, 0.995, 0.999)
 AHEAD = (1, 3, 12)

@@ -1,9 +1,9 @@
-"""What bounds an on-time promise: headgate's forecast with the true capacity curve and one fixed price of a late step.
+"""What bounds an on-time promise: sluicegate's forecast with the true capacity curve and a fixed price of a late step.
 
     moving at once   goes to the best number at every decision: what is left is the forecast's
-    holding          rescales as rarely as headgate does: what it costs above the first is the price of few rescales
+    holding          rescales as rarely as sluicegate does: what it costs above the first is the price of few rescales
 
-What headgate costs above the second, at the price that just reaches the target, is that of learning price and curve.
+What sluicegate costs above the second, at the price that just reaches the target, is that of learning price and curve.
 Part of the budget may be gone before anybody has decided anything: ``lost_at_the_start``.
 """
 
@@ -13,15 +13,15 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from headgate.domain import Forecast
-from headgate.forecast.calibrated import Calibrated
-from headgate.plan.on_time import Capacity, OnTime, Timing
-from headgate.simulate.replay import Options, jobs_of, replay
-from headgate.simulate.replay_jobs import facts_of
-from headgate.simulate.replay_players import Facts
-from headgate.simulate.replay_protocol import STEP_S, Protocol
-from headgate.simulate.replay_score import Yardstick, scored, yardstick
-from headgate.simulate.replay_truth import Floats, Ints, Truth
+from sluicegate.domain import Forecast
+from sluicegate.forecast.calibrated import Calibrated
+from sluicegate.lab.replay.jobs import facts_of
+from sluicegate.lab.replay.players import Facts
+from sluicegate.lab.replay.protocol import STEP_S, Protocol
+from sluicegate.lab.replay.replay import Options, jobs_of, replay
+from sluicegate.lab.replay.score import Yardstick, scored, yardstick
+from sluicegate.lab.replay.truth import Floats, Ints, Truth
+from sluicegate.policy.on_time import Capacity, OnTime, Timing
 
 BOUNDS = {"moving at once": False, "holding": True}
 PRICES = tuple(2.0**n for n in range(1, 16))  # machine steps for a late one
@@ -60,7 +60,7 @@ def facts_of_runs(values: Floats, protocol: Protocol, truth: Truth, runs: int) -
 
 
 def minutes_of(facts: Facts) -> Iterator[tuple[int, float, Forecast | None]]:
-    """Each minute and its rate, with headgate's forecast before it where a decision counts at its start."""
+    """Each minute and its rate, with sluicegate's forecast before it where a decision counts at its start."""
     protocol, made_by, forecast = facts.protocol, Calibrated(STEP_S), None
     learned = made_by.start()
     for t, rate in enumerate(facts.rates_per_s.tolist()):

@@ -2,7 +2,7 @@
 
 A cell is named by what was asked and carries a digest of what its figures follow from: the sources, the trace's values
 and the number of runs. A cell whose digest still holds need not be run again, and tables never mix two versions. What
-only headgate uses (``OWN``) is no part of the digest of other policies.
+only sluicegate uses (``OWN``) is no part of the digest of other policies.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-import headgate
+import sluicegate
 from frontier_bounds import bounds, lost_at_the_start
-from headgate.config.trace_file import read_trace
-from headgate.simulate.replay import Options, replay
-from headgate.simulate.replay_players import ALL, BEST_RECENT_PEAK
-from headgate.simulate.replay_protocol import PROTOCOLS
-from headgate.simulate.replay_truth import DEFAULT_POINTS, Floats, truth_of
+from sluicegate.config.trace_file import read_trace
+from sluicegate.lab.replay.players import ALL, BEST_RECENT_PEAK
+from sluicegate.lab.replay.protocol import PROTOCOLS
+from sluicegate.lab.replay.replay import Options, replay
+from sluicegate.lab.replay.truth import DEFAULT_POINTS, Floats, truth_of
 
 TARGETS = (0.995, 0.999)
 TOLD = (0.6, 0.9, 0.95, 0.98, 0.99, *TARGETS)
 PEAK_TOLD = TOLD[2:]
 PAPERS = tuple(f"uncertainty-{number}" for number in range(8))
-PEERS = tuple(name for name in ALL if name not in ("headgate", "hindsight", BEST_RECENT_PEAK, *PAPERS))
+PEERS = tuple(name for name in ALL if name not in ("sluicegate", "hindsight", BEST_RECENT_PEAK, *PAPERS))
 BOUND, START = "bounds", "start"
 # together, so that their forecasts are made once
 _GROUPS = (PAPERS[4:], PAPERS[:4], PEERS)
@@ -36,8 +36,8 @@ OWN = frozenset(
     for folder, names in {
         "forecast": ("calibrated", "conformal", "direct", "direct_state", "recursive"),
         "plan": (
-            "headgate",
-            "headgate_on_time",
+            "sluicegate",
+            "sluicegate_on_time",
             "on_time",
             "late_chance",
             "late_price",
@@ -72,7 +72,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        told = f" told {self.target:.1%}" if self.policies[0] in ("headgate", BEST_RECENT_PEAK) else ""
+        told = f" told {self.target:.1%}" if self.policies[0] in ("sluicegate", BEST_RECENT_PEAK) else ""
         return f"{self.trace.stem} {self.protocol} {','.join(self.policies)}{told}"
 
     def rows(self) -> list[Row]:
@@ -89,7 +89,7 @@ class Cell:
 
     def digest(self) -> str:
         """Of everything the figures follow from."""
-        ours = self.policies[0] in ("headgate", BOUND)
+        ours = self.policies[0] in ("sluicegate", BOUND)
         asked = f"{self.name} {self.minutes} {self.runs} {sources(ours)}".encode()
         return sha256(asked + load(self.trace, self.minutes).tobytes()).hexdigest()[:16]
 
@@ -101,12 +101,12 @@ def cells(traces: Sequence[Path], minutes: int, runs: int, brief: bool = False) 
     def every(policies: tuple[str, ...], targets: Sequence[float]) -> Iterator[Cell]:
         return (Cell(*place, policies, target, minutes, runs) for place in places for target in targets)
 
-    main = [*every(("headgate",), TARGETS), *every((BEST_RECENT_PEAK,), TARGETS)]
+    main = [*every(("sluicegate",), TARGETS), *every((BEST_RECENT_PEAK,), TARGETS)]
     if brief:
         return main
     others = [cell for group in _GROUPS for cell in every(group, TARGETS[:1])]
     limits = [*every((START,), TARGETS[:1]), *every((BOUND,), TARGETS[:1])]
-    told = [*every(("headgate",), TOLD[: -len(TARGETS)]), *every((BEST_RECENT_PEAK,), PEAK_TOLD[: -len(TARGETS)])]
+    told = [*every(("sluicegate",), TOLD[: -len(TARGETS)]), *every((BEST_RECENT_PEAK,), PEAK_TOLD[: -len(TARGETS)])]
     return [*main, *limits, *told, *others]
 
 
@@ -119,7 +119,7 @@ def load(trace: Path, minutes: int) -> Floats:
 @cache
 def sources(ours: bool) -> str:
     """A digest of the core's sources."""
-    root = Path(headgate.__file__).parent
+    root = Path(sluicegate.__file__).parent
     names = sorted(path.relative_to(root).as_posix() for part in _CORE for path in root.glob(part))
     whole = sha256()
     for name in names:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from frontier_cells import Cell, Row
-from headgate.errors import BadInput
+from sluicegate.errors import BadInput
 
 Kept = dict[str, Any]
 

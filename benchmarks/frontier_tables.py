@@ -9,8 +9,8 @@ from statistics import fmean
 
 from frontier_bounds import BOUNDS, PRICES
 from frontier_cells import PAPERS, PEAK_TOLD, PEERS, TARGETS, TOLD, Row
-from headgate.simulate.replay_players import BEST_RECENT_PEAK
-from headgate.simulate.replay_protocol import PROTOCOLS
+from sluicegate.lab.replay.players import BEST_RECENT_PEAK
+from sluicegate.lab.replay.protocol import PROTOCOLS
 
 Rows = Mapping[str, Sequence[Row]]
 
@@ -28,7 +28,7 @@ class Place:
         return f"{self.trace} | {self.protocol}"
 
     def ours(self) -> list[Row]:
-        return [self.told["headgate", target] for target in TOLD]
+        return [self.told["sluicegate", target] for target in TOLD]
 
     def bound(self, name: str) -> list[Row]:
         return [self.others[f"{name} at {price:g}"] for price in PRICES]
@@ -37,7 +37,7 @@ class Place:
 def tables(traces: Sequence[str], rows: Rows) -> Iterator[list[str]]:
     """All tables, each as its lines."""
     places = [_place(trace, protocol, rows) for trace in traces for protocol in PROTOCOLS]
-    yield _table("target | headgate | recent peak in hindsight | reached | no dearer | half", places, _compared)
+    yield _table("target | sluicegate | recent peak in hindsight | reached | no dearer | half", places, _compared)
     yield [_counted(places)]
     yield _table("on time at most", places, lambda p: [f"{p.others['perfect after the start'].qos:.3%}"])
     yield _table("who | " + " | ".join(f"{target:.1%}" for target in TOLD), places, _frontier)
@@ -72,7 +72,7 @@ def _place(trace: str, protocol: str, rows: Rows) -> Place:
     start = f"{trace} {protocol} "
     told = {
         (name, target): row
-        for name in ("headgate", BEST_RECENT_PEAK)
+        for name in ("sluicegate", BEST_RECENT_PEAK)
         for target in TOLD
         for row in rows.get(f"{start}{name} told {target:.1%}", ())
     }
@@ -96,7 +96,7 @@ def _known(place: Place, lines: Callable[[Place], Sequence[str]]) -> Sequence[st
 def _compared(place: Place) -> list[str]:
     lines = []
     for target in TARGETS:
-        ours, peak = place.told["headgate", target], place.told[BEST_RECENT_PEAK, target]
+        ours, peak = place.told["sluicegate", target], place.told[BEST_RECENT_PEAK, target]
         held = _aims(ours, peak, target)
         misses = "" if _reached(peak, target) else " (peak misses)"
         said = ["yes" if aim else "no" for aim in held]
@@ -113,9 +113,9 @@ def _reached(row: Row, target: float) -> bool:
 
 
 def _counted(places: Sequence[Place]) -> str:
-    names = ("headgate", BEST_RECENT_PEAK)
+    names = ("sluicegate", BEST_RECENT_PEAK)
     known = [(p, t) for p in places for t in TARGETS if all((name, t) in p.told for name in names)]
-    pairs = [(p.told["headgate", t], p.told[BEST_RECENT_PEAK, t], t) for p, t in known]
+    pairs = [(p.told["sluicegate", t], p.told[BEST_RECENT_PEAK, t], t) for p, t in known]
     aims = [_aims(*pair) for pair in pairs]
     reached, dearer, half = (sum(aim[i] for aim in aims) for i in range(3))
     missed = sum(not _reached(peak, target) for _, peak, target in pairs)
@@ -126,7 +126,7 @@ def _counted(places: Sequence[Place]) -> str:
 
 
 def _frontier(place: Place) -> list[str]:
-    lines = ["headgate | " + " | ".join(map(_full, place.ours()))]
+    lines = ["sluicegate | " + " | ".join(map(_full, place.ours()))]
     for name in BOUNDS:
         found = [cost_at(target, place.bound(name)) for target in TOLD]
         lines.append(f"{name} | " + " | ".join("not reached" if r is None else _priced(r) for r in found))
@@ -154,7 +154,7 @@ def _mean_order(places: Sequence[Place]) -> str:
 
 
 def _held_against(place: Place, rival: Row) -> str:
-    """headgate's cost where it is on time as often, over the rival's; below what headgate goes down to, a dash."""
+    """sluicegate's cost where it is on time as often, over the rival's; below what sluicegate goes down to, a dash."""
     ours = place.ours()
     found = cost_at(rival.qos, ours)
     if found is None or rival.qos < min(row.qos for row in ours):

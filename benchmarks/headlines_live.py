@@ -24,18 +24,18 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.apps import chain
-from headgate.cli.fidelity import show
-from headgate.cli.out import console
-from headgate.plan.demand import situation_at, stations_of
-from headgate.plan.drs import assign_processors
-from headgate.running.app import Answer, App, compare
-from headgate.running.fidelity import measure_fidelity
-from headgate.running.load import constant
-from headgate.running.run_app import run_app
-from headgate.spark.controller import Control
-from headgate.spark.pipeline import Pipeline
-from headgate.spark.session import spark_session
+from sluicegate.cli.fidelity import show
+from sluicegate.cli.out import console
+from sluicegate.lab.apps import chain
+from sluicegate.lab.fidelity.fidelity import measure_fidelity
+from sluicegate.lab.running.app import Answer, App, compare
+from sluicegate.lab.running.load import constant
+from sluicegate.lab.running.run_app import run_app
+from sluicegate.policy.demand import situation_at, stations_of
+from sluicegate.policy.papers.drs import assign_processors
+from sluicegate.spark.controller import Control
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.session import spark_session
 
 WAITS_MS = {"parse": 6.0, "enrich": 12.0, "store": 3.0}
 RATE_PER_S, TOTAL = 130.0, 11
@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("which", nargs="*", default=["drs", "mc-stream"])
     parser.add_argument("--seconds", type=float, default=30.0)
     given = parser.parse_args()
-    spark = spark_session("local[16]", {"spark.driver.memory": "1g"}, "headgate headlines")
+    spark = spark_session("local[16]", {"spark.driver.memory": "1g"}, "sluicegate headlines")
     if "drs" in given.which:
         best_split(spark, given.seconds)
     if "mc-stream" in given.which:
@@ -112,7 +112,7 @@ def uneven_instances(spark: SparkSession, seconds: float) -> None:
     )
     means: dict[str, float] = {}
     for told, dry in (("equal parts", True), ("parts by speed", False)):
-        control = Control("headgate", ("mean=1s",), INSTANCES, dry_run=dry)
+        control = Control("sluicegate", ("mean=1s",), INSTANCES, dry_run=dry)
         with tempfile.TemporaryDirectory() as folder:
             outcome = run_app(app, spark, Path(folder) / "run", constant(UNEVEN_PER_S), 2 * seconds, control)
         assert outcome.mean_s is not None

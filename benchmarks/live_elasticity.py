@@ -1,10 +1,10 @@
-"""A load that triples and falls back, on real Spark, under headgate and under each paper's own policy.
+"""A load that triples and falls back, on real Spark, under sluicegate and under each paper's own policy.
 
 Usage: live_elasticity.py [--apps a,b] [--policies x,y] [--seconds S] [--out FILE.jsonl]
 
 Every application runs under every policy in the same session, one after the other, at the same load; a run that is in
 the file already is not run again. The table says for how many rows the promise was kept, what it cost against holding a
-plan for the peak all the time (headgate's plan by the costs of the first run, the same for all policies of an
+plan for the peak all the time (sluicegate's plan by the costs of the first run, the same for all policies of an
 application), how often k moved, and the most processors held. What bounds it: applications that compute share two
 cores, so their k is worth less than it costs; those that wait show k as a cluster would.
 """
@@ -19,16 +19,16 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from headgate.apps.catalogue import app_named
-from headgate.running.app import App
-from headgate.running.load import triples
-from headgate.running.outcome import Outcome
-from headgate.running.run_app import run_app
-from headgate.spark.controller import Control
-from headgate.spark.session import spark_session
+from sluicegate.lab.apps.catalogue import app_named
+from sluicegate.lab.running.app import App
+from sluicegate.lab.running.load import triples
+from sluicegate.lab.running.outcome import Outcome
+from sluicegate.lab.running.run_app import run_app
+from sluicegate.spark.controller import Control
+from sluicegate.spark.session import spark_session
 
 APPS = "chain,linear_waiting,diamond_waiting,star_waiting,wordcount,top_n"
-POLICIES = "headgate,drs,es-stream,mba,mc-stream,uncertainty-7"
+POLICIES = "sluicegate,drs,es-stream,mba,mc-stream,uncertainty-7"
 SLOTS = 16
 
 
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("live_elasticity.jsonl"))
     given = parser.parse_args()
     done = [json.loads(line) for line in given.out.read_text().splitlines()] if given.out.exists() else []
-    spark = spark_session(f"local[{SLOTS}]", {"spark.driver.memory": "1g"}, "headgate live elasticity")
+    spark = spark_session(f"local[{SLOTS}]", {"spark.driver.memory": "1g"}, "sluicegate live elasticity")
     for name in given.apps.split(","):
         for policy in given.policies.split(","):
             if not any((row["app"], row["policy"]) == (name, policy) for row in done):
@@ -83,7 +83,7 @@ def told(row: dict[str, Any]) -> str:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Markdown, one line a run; static peak is that of the application's first run under headgate."""
+    """Markdown, one line a run; static peak is that of the application's first run under sluicegate."""
     lines = [
         "| app | policy | promise kept | mean | p95 | slot-seconds / static peak | moves | most held | exact |",
         "|---|---|---|---|---|---|---|---|---|",

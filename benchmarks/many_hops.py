@@ -23,10 +23,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cpu import cpu_s
-from headgate.spark.edges.births import quantile_s
-from headgate.spark.pipeline import Pipeline
-from headgate.spark.runtime import start
-from headgate.spark.session import spark_session
+from sluicegate.domain.births import quantile_s
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.runtime import start
+from sluicegate.spark.session import spark_session
 
 RATE_PER_S, FEED_S = 2000, 0.2
 

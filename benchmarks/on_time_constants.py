@@ -2,8 +2,8 @@
 
     nice -n 19 python benchmarks/on_time_constants.py TRACE... [--weeks 0,1,2] [--runs 2] [--only SPEND,REPAY]
 
-The rule itself is driven, with headgate's forecast and the true capacity curve, over whole weeks of each trace (weeks a
-trace does not have are left out), or with ``--minutes`` over longer stretches from there. One forecast a step serves
+The rule itself is driven, with sluicegate's forecast and the true capacity curve, over whole weeks of each trace (weeks
+a trace does not have are left out), or with ``--minutes`` over longer stretches from there. One forecast a step serves
 all settings. For each setting, protocol and target:
 
     cost     against hindsight, geometric mean over the weeks
@@ -30,14 +30,14 @@ from statistics import fmean
 import numpy as np
 
 from frontier_bounds import facts_of_runs, minutes_of, true_curve
-from headgate.config.trace_file import read_trace
-from headgate.errors import HeadgateError
-from headgate.plan import late_price, on_time
-from headgate.plan.on_time import OnTime, OnTimeMemory, Timing
-from headgate.simulate.replay_players import Facts
-from headgate.simulate.replay_protocol import PROTOCOLS
-from headgate.simulate.replay_score import scored, yardstick
-from headgate.simulate.replay_truth import DEFAULT_POINTS, Floats, truth_of
+from sluicegate.config.trace_file import read_trace
+from sluicegate.errors import SluicegateError
+from sluicegate.lab.replay.players import Facts
+from sluicegate.lab.replay.protocol import PROTOCOLS
+from sluicegate.lab.replay.score import scored, yardstick
+from sluicegate.lab.replay.truth import DEFAULT_POINTS, Floats, truth_of
+from sluicegate.policy import late_price, on_time
+from sluicegate.policy.on_time import OnTime, OnTimeMemory, Timing
 
 WEEK = 10_080
 TARGETS = (0.995, 0.999)
@@ -188,7 +188,7 @@ def main() -> None:
             for done, rows in enumerate(pool.map(_stretch, jobs), start=1):
                 found += rows
                 print(f"{done}/{len(jobs)}", file=sys.stderr)
-    except HeadgateError as problem:
+    except SluicegateError as problem:
         print(problem, file=sys.stderr)
         sys.exit(problem.exit_code)
     print("\n".join(table(found, settings)))

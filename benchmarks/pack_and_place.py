@@ -13,10 +13,10 @@ import resource
 import sys
 import time
 
-from headgate.domain import Edge, Observation, Operator, ProfilePoint, Situation, TaskProfile, Topology
-from headgate.place.extra_slots import place_with_extra_slots
-from headgate.place.sam import Sam
-from headgate.plan.mba import Mba
+from sluicegate.domain import Edge, Observation, Operator, ProfilePoint, Situation, TaskProfile, Topology
+from sluicegate.place.extra_slots import place_with_extra_slots
+from sluicegate.place.sam import Sam
+from sluicegate.policy.papers.mba import Mba
 
 SIZES = (1_000, 3_000, 10_000)
 LIMIT_S = 3.0

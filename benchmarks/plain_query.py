@@ -1,12 +1,12 @@
-"""An application under headgate against the same code as a plain Structured Streaming query, in one run.
+"""An application under sluicegate against the same code as a plain Structured Streaming query, in one run.
 
 Usage: plain_query.py [MILLION_LINES]
 
-Word count: lines split and counted, with state, fused into one query under headgate. The plain query reads Parquet
+Word count: lines split and counted, with state, fused into one query under sluicegate. The plain query reads Parquet
 files, one a batch, and writes its counts as Parquet in foreachBatch; both run in the same session with the same
 settings, in turns. Throughput: large batches, lines a second of batch time, the best pass of each. Processor
 time a batch: many small batches at one a second, of this process and all it started, loop and log included. What
-bounds both: the aggregation; beside it headgate writes a manifest a batch and asks Spark for task times.
+bounds both: the aggregation; beside it sluicegate writes a manifest a batch and asks Spark for task times.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from cpu import cpu_s
-from headgate.apps import wordcount
-from headgate.spark.runtime import start
-from headgate.spark.session import spark_session
+from sluicegate.lab.apps import wordcount
+from sluicegate.spark.pipeline.runtime import start
+from sluicegate.spark.session import spark_session
 
 BATCHES, PASSES, SMALL_BATCHES, SMALL_LINES = 6, 3, 25, 500
 Way = Callable[[SparkSession, Path, pa.Table, int, float], tuple[float, float]]
@@ -35,7 +35,7 @@ def main() -> None:
     lines = int(float(sys.argv[1]) * 1e6) if len(sys.argv) > 1 else 3_000_000
     spark = spark_session("local[2]", {"spark.driver.memory": "3g"})
     large, small = wordcount.rows("lines", 0, lines // BATCHES), wordcount.rows("lines", 0, SMALL_LINES)
-    ways: dict[str, Way] = {"headgate": under_headgate, "plain": as_plain}
+    ways: dict[str, Way] = {"sluicegate": under_sluicegate, "plain": as_plain}
     rates: dict[str, list[float]] = {name: [] for name in ways}
     costs: dict[str, list[float]] = {name: [] for name in ways}
     with tempfile.TemporaryDirectory() as folder:
@@ -46,11 +46,11 @@ def main() -> None:
                 print(f"{name:9} {rates[name][-1]:12,.0f} lines/s  {costs[name][-1]:.3f} CPU s a batch", flush=True)
     spark.stop()
     best, least = {n: max(r) for n, r in rates.items()}, {n: min(c) for n, c in costs.items()}
-    print(f"throughput: headgate over plain {best['headgate'] / best['plain']:.2f}")
-    print(f"processor time a batch: headgate over plain {least['headgate'] / least['plain']:.2f}")
+    print(f"throughput: sluicegate over plain {best['sluicegate'] / best['plain']:.2f}")
+    print(f"processor time a batch: sluicegate over plain {least['sluicegate'] / least['plain']:.2f}")
 
 
-def under_headgate(
+def under_sluicegate(
     spark: SparkSession, folder: Path, table: pa.Table, batches: int, every_s: float
 ) -> tuple[float, float]:
     with start(wordcount.build(), spark, folder, {"split+count": 2}) as running:

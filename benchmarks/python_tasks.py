@@ -1,4 +1,4 @@
-"""What Python tasks cost: Spark's own daemon against headgate's, in one run.
+"""What Python tasks cost: Spark's own daemon against sluicegate's, in one run.
 
 Usage: python_tasks.py [SECONDS_EACH]
 
@@ -14,11 +14,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from headgate.apps import chain
-from headgate.running.feeding import Feeder
-from headgate.running.load import constant
-from headgate.spark.runtime import start
-from headgate.spark.session import SETTINGS, spark_session
+from sluicegate.lab.apps import chain
+from sluicegate.lab.running.feeding import Feeder
+from sluicegate.lab.running.load import constant
+from sluicegate.spark.pipeline.runtime import start
+from sluicegate.spark.session import SETTINGS, spark_session
 
 MODULE = "spark.python.daemon.module"
 LOW, HIGH, RATE_PER_S = 3, 12, 250.0
@@ -28,11 +28,11 @@ def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
     found = {
         name: measured(module, seconds)
-        for name, module in (("Spark", "pyspark.daemon"), ("headgate", SETTINGS[MODULE]))
+        for name, module in (("Spark", "pyspark.daemon"), ("sluicegate", SETTINGS[MODULE]))
     }
     for name, (first_s, usual_s) in found.items():
         print(f"{name:9} first batch at k = {HIGH}: {first_s:.2f} s beyond its rows, then {usual_s:.2f} s")
-    (first_a, usual_a), (first_b, usual_b) = found["Spark"], found["headgate"]
+    (first_a, usual_a), (first_b, usual_b) = found["Spark"], found["sluicegate"]
     print(f"ratio first {first_a / first_b:.1f}, then {usual_a / usual_b:.1f}")
 
 

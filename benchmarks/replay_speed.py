@@ -17,14 +17,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.simulate.replay import Options, jobs_of, replay
-from headgate.simulate.replay_jobs import run_one
-from headgate.simulate.replay_pool import play
-from headgate.simulate.replay_protocol import PROTOCOLS
-from headgate.simulate.replay_truth import DEFAULT_POINTS, truth_of
+from sluicegate.lab.replay.jobs import run_one
+from sluicegate.lab.replay.pool import play
+from sluicegate.lab.replay.protocol import PROTOCOLS
+from sluicegate.lab.replay.replay import Options, jobs_of, replay
+from sluicegate.lab.replay.truth import DEFAULT_POINTS, truth_of
 
 POLICIES = (
-    "headgate",
+    "sluicegate",
     "recent-peak",
     "recent-peak-hindsight",
     "hindsight",

@@ -23,8 +23,8 @@ from dataclasses import asdict, dataclass
 import ciw
 import simpy
 
-from headgate.domain import Edge, Operator, Topology
-from headgate.simulate import simulate
+from sluicegate.domain import Edge, Operator, Topology
+from sluicegate.lab.simulate import simulate
 
 REQUIRED = {"ciw": 150.0, "simpy": 80.0}
 ROUNDS = 3
@@ -74,7 +74,7 @@ Measured = tuple[int, float]
 """Events, and the seconds they took."""
 
 
-def by_headgate(network: Network, seconds: float) -> Measured:
+def by_sluicegate(network: Network, seconds: float) -> Measured:
     start = time.perf_counter()
     events = simulate(network.topology(), network.arrivals_per_s, network.allocation(), seconds, seed=1).events
     return events, time.perf_counter() - start
@@ -137,7 +137,7 @@ def target_of(u: float, routes: tuple[float, ...]) -> int:
 @dataclass(frozen=True)
 class Row:
     network: str
-    headgate_per_s: float
+    sluicegate_per_s: float
     ciw_per_s: float
     simpy_per_s: float
     over_ciw: float
@@ -146,10 +146,10 @@ class Row:
 
 def compare(network: Network) -> Row:
     """The median of three rounds, in which the three take turns so that a busy machine slows them alike."""
-    by_headgate(network, 10.0)
+    by_sluicegate(network, 10.0)
     rounds: list[list[float]] = []
     for _ in range(ROUNDS):
-        runs = ((by_headgate, 2_000_000), (by_ciw, 9_000), (by_simpy, 27_000))
+        runs = ((by_sluicegate, 2_000_000), (by_ciw, 9_000), (by_simpy, 27_000))
         measured = [run(network, inputs / network.arrivals_per_s) for run, inputs in runs]
         rounds.append([events / took_s for events, took_s in measured])
     ours, ciws, simpys = (statistics.median(column) for column in zip(*rounds, strict=True))
@@ -168,8 +168,8 @@ class Large:
 def large(events: float = 1e8) -> Large:
     """A run of 10^8 events: its wall time and the peak memory of the process so far."""
     network = NETWORKS[2]
-    per_second = by_headgate(network, 1_000.0)[0] / 1_000.0
-    done, wall_s = by_headgate(network, 1.01 * events / per_second)
+    per_second = by_sluicegate(network, 1_000.0)[0] / 1_000.0
+    done, wall_s = by_sluicegate(network, 1.01 * events / per_second)
     peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     return Large(done, wall_s, done / wall_s, peak_bytes)
 
@@ -185,9 +185,9 @@ def main() -> int:
     if options.json:
         print(json.dumps({"rows": [asdict(r) for r in rows], "large": asdict(run) if run else None, "holds": holds}))
         return 0 if holds else 1
-    print(f"{'network':<32}{'headgate':>12}{'Ciw':>10}{'SimPy':>10}{'over Ciw':>10}{'over SimPy':>12}   (events/s)")
+    print(f"{'network':<32}{'sluicegate':>12}{'Ciw':>10}{'SimPy':>10}{'over Ciw':>10}{'over SimPy':>12}   (events/s)")
     for r in rows:
-        speeds = f"{r.headgate_per_s / 1e6:>10.2f} M{r.ciw_per_s / 1e3:>8.1f} k{r.simpy_per_s / 1e3:>8.1f} k"
+        speeds = f"{r.sluicegate_per_s / 1e6:>10.2f} M{r.ciw_per_s / 1e3:>8.1f} k{r.simpy_per_s / 1e3:>8.1f} k"
         print(f"{r.network:<32}{speeds}{r.over_ciw:>9.0f}x{r.over_simpy:>11.0f}x")
     if run:
         print(f"{run.events:.3g} events in {run.wall_s:.1f} s, {run.peak_bytes / 2**20:.0f} MiB at most")

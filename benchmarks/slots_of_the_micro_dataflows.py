@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from headgate.domain import (
+from sluicegate.domain import (
     Edge,
     Observation,
     Operator,
@@ -29,15 +29,15 @@ from headgate.domain import (
     Topology,
     Vm,
 )
-from headgate.model.mapping_rate import Routing, mapping_rate
-from headgate.model.traffic import visits
-from headgate.place.dsm import Dsm
-from headgate.place.extra_slots import place_with_extra_slots
-from headgate.place.placer import Placer
-from headgate.place.rsm import Rsm
-from headgate.place.sam import Sam
-from headgate.plan.lsa import Lsa
-from headgate.plan.mba import Mba
+from sluicegate.model.mapping_rate import Routing, mapping_rate
+from sluicegate.model.traffic import visits
+from sluicegate.place.dsm import Dsm
+from sluicegate.place.extra_slots import place_with_extra_slots
+from sluicegate.place.placer import Placer
+from sluicegate.place.rsm import Rsm
+from sluicegate.place.sam import Sam
+from sluicegate.policy.papers.lsa import Lsa
+from sluicegate.policy.papers.mba import Mba
 
 TASKS = {"blob": "azure_blob", "table": "azure_table", "pi": "pi", "parse": "xml_parse", "batch": "batch_file_write"}
 FAN = ("blob", "table", "parse", "batch")

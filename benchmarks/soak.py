@@ -20,11 +20,11 @@ import time
 from pathlib import Path
 
 from cpu import command, cpu_s, memory_mb, tree
-from headgate.apps import wordcount
-from headgate.running.run_app import run_app
-from headgate.spark.controller import Control
-from headgate.spark.layout import Layout
-from headgate.spark.session import spark_session
+from sluicegate.lab.apps import wordcount
+from sluicegate.lab.running.run_app import run_app
+from sluicegate.runlog.layout import Layout
+from sluicegate.spark.controller import Control
+from sluicegate.spark.session import spark_session
 
 EVERY_S = 5.0
 
@@ -85,11 +85,11 @@ class Watch:
 
     def _run(self) -> None:
         while not self._ended.wait(EVERY_S):
-            controller = next((pid for pid in tree(os.getpid()) if "headgate.spark.controller" in command(pid)), None)
+            controller = next((pid for pid in tree(os.getpid()) if "sluicegate.spark.controller" in command(pid)), None)
             if controller is not None:
                 self.memory.append(memory_mb(controller))
                 self._cpu.append((time.time(), cpu_s(controller)))
-                self.edges.append(megabytes(self._layout.edge("lines").folder))
+                self.edges.append(megabytes(self._layout.edge("lines")))
                 self.operators.append(megabytes(self._layout.folder / "operators"))
 
 

@@ -16,11 +16,11 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from headgate.apps import chain
-from headgate.cli.fidelity import show
-from headgate.cli.out import console
-from headgate.running.fidelity import measure_fidelity
-from headgate.spark.session import spark_session
+from sluicegate.cli.fidelity import show
+from sluicegate.cli.out import console
+from sluicegate.lab.apps import chain
+from sluicegate.lab.fidelity.fidelity import measure_fidelity
+from sluicegate.spark.session import spark_session
 
 WAITS_MS = {"parse": 6.0, "enrich": 12.0, "store": 3.0}
 RATE_PER_S, SHARES = 130.0, (0.3, 0.6, 1.0)

@@ -2,8 +2,8 @@
 
 Usage: stateful_rescale.py [KEYS]
 
-One aggregation over many keys, the same state for both. headgate: k goes 1 -> 4 -> 2 while rows flow; the pause is the
-longest gap between two published batches around a change, less the usual gap. Spark: the query is stopped, its
+One aggregation over many keys, the same state for both. sluicegate: k goes 1 -> 4 -> 2 while rows flow; the pause is
+the longest gap between two published batches around a change, less the usual gap. Spark: the query is stopped, its
 checkpoint repartitioned from 4 to 8 by Spark's own (private) call, and started again; the pause is from the last batch
 before to the first after. What bounds ours: one batch; what bounds Spark's: rewriting the state and starting a query.
 """
@@ -21,9 +21,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.spark.pipeline import Pipeline
-from headgate.spark.runtime import start
-from headgate.spark.session import spark_session
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.runtime import start
+from sluicegate.spark.session import spark_session
 
 
 def count(rows: DataFrame) -> DataFrame:
@@ -39,7 +39,7 @@ def main() -> None:
         theirs = repartitioned(spark, home, keys)
     spark.stop()
     beyond = max(gap - usual, 0.0)
-    print(f"headgate: longest gap at a change of k {gap:.2f} s, usual gap {usual:.2f} s")
+    print(f"sluicegate: longest gap at a change of k {gap:.2f} s, usual gap {usual:.2f} s")
     print(f"          a pause of {beyond:.2f} s, {beyond / usual:.1f} batches")
     print(f"Spark:    stop, repartition, start {theirs:.2f} s, a pause of {theirs - usual:.2f} s")
     print(f"ratio of the gaps {theirs / gap:.1f}")

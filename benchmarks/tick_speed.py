@@ -14,8 +14,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from headgate import loop
-from headgate.domain import (
+from sluicegate.control import loop
+from sluicegate.control.loop import Settings
+from sluicegate.domain import (
     Batch,
     BatchCosts,
     Edge,
@@ -27,11 +28,10 @@ from headgate.domain import (
     Sojourn,
     Topology,
 )
-from headgate.forecast.catalogue import forecaster
-from headgate.loop import Settings
-from headgate.plan.demand import situation_at, stations_of
-from headgate.plan.greedy import greedy_path
-from headgate.plan.headgate import HeadgatePolicy
+from sluicegate.forecast.catalogue import forecaster
+from sluicegate.policy.demand import situation_at, stations_of
+from sluicegate.policy.greedy import greedy_path
+from sluicegate.policy.sluicegate import SluicegatePolicy
 
 
 def chain(operators: int, batches: bool) -> Topology:
@@ -62,7 +62,7 @@ def observation(topology: Topology, at_s: float, running: dict[str, int], rng: n
 
 def ticks_ms(topology: Topology, goal: Goal, count: int = 120) -> list[float]:
     rng = np.random.default_rng(2)
-    state = loop.start(Settings(topology, HeadgatePolicy(), goal, forecaster=forecaster("recent-peak", step_s=60.0)))
+    state = loop.start(Settings(topology, SluicegatePolicy(), goal, forecaster=forecaster("recent-peak", step_s=60.0)))
     running = {o.name: int(1500 / o.service_per_s) + 1 for o in topology.operators}
     taken = []
     for i in range(count):

@@ -9,10 +9,10 @@
 Every figure goes to the JSON file as soon as it is known; figures in it that still hold are not worked out again, so
 that a study that was killed goes on where it was (frontier_cells says when they hold). The tables are printed:
 
-    headgate beside recent peak chosen in hindsight, and which of the three aims hold
-    headgate told other targets, and bounds that know the true curve and the best price of a late step
+    sluicegate beside recent peak chosen in hindsight, and which of the three aims hold
+    sluicegate told other targets, and bounds that know the true curve and the best price of a late step
     the paper's policies 0 to 7, and whether their order is kept; the peers
-    what headgate costs where it is on time as often as each of them: below 1 it is ahead
+    what sluicegate costs where it is on time as often as each of them: below 1 it is ahead
     the same against recent peak chosen in hindsight for each of five targets
 """
 
@@ -27,14 +27,14 @@ from pathlib import Path
 from frontier_cells import cells
 from frontier_store import filled
 from frontier_tables import tables
-from headgate.errors import HeadgateError
+from sluicegate.errors import SluicegateError
 
 
 def main() -> None:
     asked = _arguments()
     try:
         rows = filled(asked.json, cells(asked.traces, asked.minutes, asked.runs, asked.brief), asked.workers)
-    except HeadgateError as problem:
+    except SluicegateError as problem:
         print(problem, file=sys.stderr)
         sys.exit(problem.exit_code)
     print(f"First {asked.minutes:,} minutes at most, {asked.runs} runs, seed 0, capacity of no file.\n")

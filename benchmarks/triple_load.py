@@ -15,11 +15,11 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from headgate.apps import chain
-from headgate.running.load import triples
-from headgate.running.run_app import run_app
-from headgate.spark.controller import Control
-from headgate.spark.session import spark_session
+from sluicegate.lab.apps import chain
+from sluicegate.lab.running.load import triples
+from sluicegate.lab.running.run_app import run_app
+from sluicegate.spark.controller import Control
+from sluicegate.spark.session import spark_session
 
 CALM_PER_S = {True: 300.0, False: 150.0}
 PROMISE = {True: "mean=3s", False: "mean=5s"}

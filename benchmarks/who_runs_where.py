@@ -22,11 +22,11 @@ import pyarrow as pa
 from pyspark.resource import ExecutorResourceRequests, ResourceProfileBuilder, TaskResourceRequests
 from pyspark.sql import SparkSession
 
-from headgate.apps import chain
-from headgate.spark.cluster import Cluster
-from headgate.spark.executors import Executors
-from headgate.spark.runtime import Running, start
-from headgate.spark.session import spark_session
+from sluicegate.lab.apps import chain
+from sluicegate.spark.act.executors import Executors
+from sluicegate.spark.cluster.standalone import Cluster
+from sluicegate.spark.pipeline.runtime import Running, start
+from sluicegate.spark.session import spark_session
 
 PROCESSORS = {"parse": 2, "enrich": 2, "store": 1}
 ROUNDS, ROWS, EVERY_S = 25, 40, 0.4

@@ -4,9 +4,9 @@ set -uo pipefail
 
 command -v chromium >/dev/null 2>&1 && exit 0
 if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null 2>&1; then
-    echo "headgate: installing chromium for the browser tests"
+    echo "sluicegate: installing chromium for the browser tests"
     { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium; } \
         >/dev/null 2>&1
 fi
 command -v chromium >/dev/null 2>&1 ||
-    echo "headgate: no chromium here, so the browser tests are left out (Debian: apt-get install chromium)"
+    echo "sluicegate: no chromium here, so the browser tests are left out (Debian: apt-get install chromium)"

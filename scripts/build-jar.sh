@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Build src/headgate/spark/jvm/headgate.jar from the Java files beside it. Needs a JDK; only for those who change them.
+# Build src/sluicegate/spark/jvm/sluicegate.jar from the Java files beside it. Needs a JDK; only for those who change them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-jvm=src/headgate/spark/jvm
+jvm=src/sluicegate/spark/jvm
 jars=$(.venv/bin/python -c 'import pathlib, pyspark; print(pathlib.Path(pyspark.__file__).parent / "jars")')
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 javac --release 17 -nowarn -cp "$jars/*" -d "$build" "$jvm"/*.java
 # a fixed date, so that the same classes give the same file
-jar --create --file "$jvm/headgate.jar" --no-manifest --date=2026-01-01T00:00:00Z -C "$build" headgate
-echo "$jvm/headgate.jar"
+jar --create --file "$jvm/sluicegate.jar" --no-manifest --date=2026-01-01T00:00:00Z -C "$build" sluicegate
+echo "$jvm/sluicegate.jar"

@@ -3,7 +3,7 @@
 set -euo pipefail
 venv=$1
 
-fail() { echo "headgate: $1" >&2; exit 3; }
+fail() { echo "sluicegate: $1" >&2; exit 3; }
 
 python=
 for candidate in "${PYTHON:-}" python3.13 python3.12 python3.11 python3 python; do
@@ -39,7 +39,7 @@ if command -v flock >/dev/null 2>&1; then
     [ "$newest" = "$venv/.ready" ] && exit 0
 fi
 
-echo "headgate: preparing $venv with $("$python" --version) (a minute or two the first time)"
+echo "sluicegate: preparing $venv with $("$python" --version) (a minute or two the first time)"
 "$python" -m venv "$venv"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from headgate.forecast.catalogue import FORECASTERS
-from headgate.place.catalogue import PLACERS
-from headgate.plan.catalogue import POLICIES
+from sluicegate.forecast.catalogue import FORECASTERS
+from sluicegate.place.catalogue import PLACERS
+from sluicegate.policy.catalogue import POLICIES
 
 ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "src" / "headgate"
+SOURCE = ROOT / "src" / "sluicegate"
 MODELS = ROOT / "docs" / "models"
 INDEX = MODELS / "index.md"
 PAGES = sorted(MODELS.glob("*.md"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli.app import run
+from sluicegate.cli.app import run
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -21,7 +21,7 @@ def in_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-@pytest.mark.parametrize("line", re.findall(r"^\.venv/bin/headgate (.+)$", README, flags=re.MULTILINE))
+@pytest.mark.parametrize("line", re.findall(r"^\.venv/bin/sluicegate (.+)$", README, flags=re.MULTILINE))
 def test_every_command_of_the_readme_works(line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rates = "".join(f"{minute},{1000 + minute % 60}\n" for minute in range(180))
     (tmp_path / "TRACE.csv").write_text("minute,requests\n" + rates, encoding="utf-8")

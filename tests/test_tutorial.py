@@ -19,7 +19,7 @@ def test_every_command_of_the_tutorial_works_in_order(tmp_path: Path) -> None:
     for name, text in re.findall(r"^`([\w.]+)`:\n\n```\w+\n(.+?)```", PAGE, flags=re.DOTALL | re.MULTILINE):
         (tmp_path / name).write_text(text, encoding="utf-8")
     bin_folder = Path(sys.executable).parent
-    env = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}", "HEADGATE_HOME": str(tmp_path / "home")}
+    env = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}", "SLUICEGATE_HOME": str(tmp_path / "home")}
     commands = [line for block in re.findall(r"```sh\n(.+?)```", PAGE, flags=re.DOTALL) for line in block.splitlines()]
     assert len(commands) >= 9
     for command in commands:

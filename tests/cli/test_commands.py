@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli.app import run
-from headgate.plan.catalogue import POLICIES
+from sluicegate.cli.app import run
+from sluicegate.policy.catalogue import POLICIES
 
 CHAIN = """
 name = "chain"
@@ -114,7 +114,7 @@ def test_bad_input_is_one_line_on_standard_error_and_exit_code_2(
     out, err = capsys.readouterr()
     assert code == 2
     assert out == ""
-    assert err.startswith("headgate: ")
+    assert err.startswith("sluicegate: ")
     assert err.count("\n") == 1
 
 
@@ -215,16 +215,16 @@ def test_policies_are_listed_with_their_origin(capsys: pytest.CaptureFixture[str
 
 
 def test_the_installed_command_answers() -> None:
-    command = Path(sys.executable).parent / "headgate"
+    command = Path(sys.executable).parent / "sluicegate"
     done = subprocess.run([str(command), "--version"], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("headgate ")
+    assert done.stdout.startswith("sluicegate ")
     empty = subprocess.run([str(command)], capture_output=True, text=True, check=False)
     assert empty.returncode == 2
     assert "plan" in empty.stdout
 
 
 def test_a_reader_that_leaves_early_is_no_error(chain: str) -> None:
-    command = Path(sys.executable).parent / "headgate"
+    command = Path(sys.executable).parent / "sluicegate"
     line = f"{command} plan {chain} --rate 500 --json | head -c 10"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
     assert done.stderr == ""

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.ctrl_c import hears_ctrl_c
 
-HEADGATE = str(Path(sys.executable).parent / "headgate")
+SLUICEGATE = str(Path(sys.executable).parent / "sluicegate")
 KEYS = {
     "app",
     "policy",
@@ -38,9 +38,9 @@ KEYS = {
 def demo(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """Started in ``folder``, in a process group of its own, as a terminal would; nothing of it outlives a test."""
     process = subprocess.Popen(
-        [HEADGATE, "demo", "--no-browser", "--no-dashboard", *arguments],
+        [SLUICEGATE, "demo", "--no-browser", "--no-dashboard", *arguments],
         cwd=folder,
-        env={**os.environ, "HEADGATE_HOME": str(folder / "home"), "TMPDIR": str(folder), "NO_COLOR": "1"},
+        env={**os.environ, "SLUICEGATE_HOME": str(folder / "home"), "TMPDIR": str(folder), "NO_COLOR": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -90,7 +90,7 @@ def test_a_demo_is_exact_and_leaves_a_page_and_its_record(tmp_path: Path) -> Non
     assert found["answer_exact"] is True
     assert found["lost"] == found["duplicated"] == 0
     assert found["rows_in"] > 1000
-    assert "exact" in (tmp_path / "headgate-demo.html").read_text()
+    assert "exact" in (tmp_path / "sluicegate-demo.html").read_text()
     kept = the_run(tmp_path)
     assert (kept / "ticks.jsonl").exists()
     assert not (kept / "edges").exists()
@@ -107,8 +107,8 @@ def test_ctrl_c_lets_out_what_was_fed_and_says_how_to_go_on(tmp_path: Path) -> N
         kept = the_run(tmp_path)
         assert process.returncode == 130, err
         assert "The answer is exact" in out
-        assert f"go on with: headgate run wordcount --folder {kept}" in err
-        assert "ended early, by hand" in (tmp_path / "headgate-demo.html").read_text()
+        assert f"go on with: sluicegate run wordcount --folder {kept}" in err
+        assert "ended early, by hand" in (tmp_path / "sluicegate-demo.html").read_text()
         assert (kept / "edges").exists()
         assert all_gone(process.pid)
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli.app import run
-from headgate.cli.checks import CHECKS
+from sluicegate.cli.app import run
+from sluicegate.cli.checks import CHECKS
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HEADGATE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SLUICEGATE_HOME", str(tmp_path / "home"))
 
 
 def test_a_machine_that_runs_the_tests_is_well(capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,21 +40,21 @@ def test_a_home_that_cannot_be_written_is_only_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("HEADGATE_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("SLUICEGATE_HOME", str(tmp_path / "file"))
     assert run(["doctor"]) == 0
-    assert "set HEADGATE_HOME" in capsys.readouterr().out
+    assert "set SLUICEGATE_HOME" in capsys.readouterr().out
 
 
 def test_commands_beside_a_run_load_neither_spark_nor_compiled_code() -> None:
     code = (
-        "import sys; from headgate.cli.app import run; run(['status', 'nowhere']); "
+        "import sys; from sluicegate.cli.app import run; run(['status', 'nowhere']); "
         "assert not {'pyspark', 'numba', 'scipy', 'pandas'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
 def test_the_shells_completion_knows_the_commands() -> None:
-    command = str(Path(sys.executable).parent / "headgate")
-    told = {"_HEADGATE_COMPLETE": "complete_bash", "COMP_WORDS": "headgate ex", "COMP_CWORD": "1"}
+    command = str(Path(sys.executable).parent / "sluicegate")
+    told = {"_SLUICEGATE_COMPLETE": "complete_bash", "COMP_WORDS": "sluicegate ex", "COMP_CWORD": "1"}
     done = subprocess.run([command], env={**os.environ, **told}, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["explain"]

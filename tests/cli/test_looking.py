@@ -17,14 +17,14 @@ from pathlib import Path
 import pytest
 from tests.report.recorded import BEGAN_S, write_run
 
-from headgate.cli.app import run
-from headgate.spark.run_record import read_record
-from headgate.spark.runs import find_run, known_runs, registered
+from sluicegate.cli.app import run
+from sluicegate.runlog.run_record import read_record
+from sluicegate.runlog.runs import find_run, known_runs, registered
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("HEADGATE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SLUICEGATE_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     return tmp_path / "home"
 
@@ -74,7 +74,7 @@ def test_top_without_a_terminal_prints_one_frame_without_colours(
 def test_top_in_a_terminal_goes_on_until_q_or_ctrl_c(folder: Path, key: bytes, colours: bool) -> None:
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", **({} if colours else {"NO_COLOR": "1"})}
-    command = [str(Path(sys.executable).parent / "headgate"), "top", str(folder)]
+    command = [str(Path(sys.executable).parent / "sluicegate"), "top", str(folder)]
     process = subprocess.Popen(
         command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True, preexec_fn=_own
     )
@@ -89,7 +89,7 @@ def test_top_in_a_terminal_goes_on_until_q_or_ctrl_c(folder: Path, key: bytes, c
 
 def test_top_ends_when_its_terminal_is_gone(folder: Path) -> None:
     ours, theirs = pty.openpty()
-    command = [str(Path(sys.executable).parent / "headgate"), "top", str(folder)]
+    command = [str(Path(sys.executable).parent / "sluicegate"), "top", str(folder)]
     environment = {**os.environ, "TERM": "xterm"}
     process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
@@ -147,7 +147,7 @@ def test_explain_as_json_holds_prediction_and_outcome_side_by_side(
 def test_report_writes_the_page_where_it_is_told(folder: Path, tmp_path: Path) -> None:
     assert run(["report", str(folder), "--html", "a.html"]) == 0
     assert run(["report", str(folder)]) == 0
-    assert (tmp_path / "a.html").read_text() == (tmp_path / "headgate-shop.html").read_text()
+    assert (tmp_path / "a.html").read_text() == (tmp_path / "sluicegate-shop.html").read_text()
 
 
 def test_apps_are_listed_with_their_paper(capsys: pytest.CaptureFixture[str]) -> None:
@@ -187,7 +187,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert run([str(folder) if argument == "SHOP" else argument for argument in arguments]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("headgate: ")
+    assert err.startswith("sluicegate: ")
     assert err.count("\n") == 1
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from headgate.cli.replay import replay
-from headgate.errors import HeadgateError
+from sluicegate.cli.replay import replay
+from sluicegate.errors import SluicegateError
 
 Run = Callable[..., tuple[int, dict[str, object]]]
 
@@ -31,7 +31,7 @@ def run(trace: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         given = [str(trace), "--cores", "1", "--runs", "1", *arguments]
         try:
             code = app(args=given, standalone_mode=False)
-        except HeadgateError as problem:
+        except SluicegateError as problem:
             return problem.exit_code, {"error": str(problem)}
         out = capsys.readouterr().out
         return code, json.loads(out) if "--json" in arguments else {"text": out}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli.app import run
+from sluicegate.cli.app import run
 
 
 @pytest.mark.slow

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.capacity_file import read_capacity
-from headgate.errors import BadInput
+from sluicegate.config.capacity_file import read_capacity
+from sluicegate.errors import BadInput
 
 
 def capacity_of(folder: Path, text: str) -> tuple[tuple[int, float, float], ...]:

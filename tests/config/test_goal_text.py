@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.config.goal_text import duration_s, goal_from, number_from, pairs_from
-from headgate.errors import BadInput
+from sluicegate.config.goal_text import duration_s, goal_from, number_from, pairs_from
+from sluicegate.errors import BadInput
 
 
 def test_several_goals_may_be_given_in_one_text_or_many() -> None:

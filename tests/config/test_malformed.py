@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.goal_text import goal_from
-from headgate.config.topology_file import read_topology
-from headgate.domain import Limits
-from headgate.errors import HeadgateError
-from headgate.plan.catalogue import POLICIES
-from headgate.planning import Plan, make_plan
+from sluicegate.config.goal_text import goal_from
+from sluicegate.config.topology_file import read_topology
+from sluicegate.control.planning import Plan, make_plan
+from sluicegate.domain import Limits
+from sluicegate.errors import SluicegateError
+from sluicegate.policy.catalogue import POLICIES
 
 CASES = 10_000
 VALUES = (
@@ -85,7 +85,7 @@ def test_ten_thousand_malformed_configurations_never_end_in_a_traceback(tmp_path
             goal = goal_from([slo]) if dice.random() < 0.5 else None
             limits = Limits(budget=dice.choice((None, 1, 10, 200)), most=dice.choice((1, 20, 500)))
             plan = make_plan(read_topology(path), rate, policy, goal, limits)
-        except HeadgateError as problem:
+        except SluicegateError as problem:
             errors.append(str(problem))
         else:
             assert_sound(plan, limits)

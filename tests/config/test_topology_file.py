@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.topology_file import read_profile, read_topology
-from headgate.errors import BadInput
+from sluicegate.config.topology_file import read_profile, read_topology
+from sluicegate.errors import BadInput
 
 GOOD = """
 name = "linear"

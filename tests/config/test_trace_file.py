@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.config.trace_columns import find_columns, seconds_of
-from headgate.config.trace_file import Trace, read_trace
-from headgate.config.trace_minutes import to_minutes
-from headgate.errors import BadInput
+from sluicegate.config.trace_columns import find_columns, seconds_of
+from sluicegate.config.trace_file import Trace, read_trace
+from sluicegate.config.trace_minutes import to_minutes
+from sluicegate.errors import BadInput
 
 
 def trace_of(folder: Path, text: str, column: str | None = None) -> Trace:

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.errors import BadInput
-from headgate.forecast.catalogue import FORECASTERS, forecaster
-from headgate.forecast.forecaster import Forecaster
+from sluicegate.errors import BadInput
+from sluicegate.forecast.catalogue import FORECASTERS, forecaster
+from sluicegate.forecast.forecaster import Forecaster
 
 NAMES = sorted(FORECASTERS)
 # A season short enough for a test to see several.

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.domain import Bundle, Edge, Operator, Topology
-from headgate.errors import Infeasible
-from headgate.place.catalogue import PLACERS
-from headgate.place.extra_slots import place_with_extra_slots
-from headgate.place.placer import DoesNotFit
-from headgate.plan.vms import rent
+from sluicegate.domain import Bundle, Edge, Operator, Topology
+from sluicegate.errors import Infeasible
+from sluicegate.place.catalogue import PLACERS
+from sluicegate.place.extra_slots import place_with_extra_slots
+from sluicegate.place.placer import DoesNotFit
+from sluicegate.policy.vms import rent
 
 NAMES = sorted(PLACERS)
 AWARE = ["rsm", "sam"]

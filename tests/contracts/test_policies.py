@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headgate.domain import (
+from sluicegate.domain import (
     BatchCosts,
     Edge,
     Forecast,
@@ -23,14 +23,14 @@ from headgate.domain import (
     Sojourn,
     Topology,
 )
-from headgate.model.traffic import visits
-from headgate.plan.catalogue import POLICIES
-from headgate.plan.demand import situation_at
+from sluicegate.model.traffic import visits
+from sluicegate.policy.catalogue import POLICIES
+from sluicegate.policy.demand import situation_at
 
 NAMES = sorted(POLICIES)
 # Those that size for the load they are told. (Es-Stream acts only on a change of 20%, reactive ones on what they see;
 # their laws are tested on their own pages.)
-MONOTONE = ["drs", "drs-gigk", "lsa", "ds2", "headgate", "recent-peak", "uncertainty-0", "uncertainty-1"]
+MONOTONE = ["drs", "drs-gigk", "lsa", "ds2", "sluicegate", "recent-peak", "uncertainty-0", "uncertainty-1"]
 
 
 @st.composite

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.dashboard.sample_run import write_run
 
-from headgate.dashboard.child import Dashboard
+from sluicegate.dashboard.child import Dashboard
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,7 @@ def pipeline() -> dict[str, Any]:
 def control(began_s: float) -> dict[str, Any]:
     return {
         "app": "top_n",
-        "policy": "headgate",
+        "policy": "sluicegate",
         "slo": ["mean=5s", "p95=9s"],
         "bounds": {"mean": 5.0, "p95": 9.0},
         "budget": 16,

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from headgate.dashboard.child import Dashboard
+from sluicegate.dashboard.child import Dashboard
 
 PRIVATE = ("/api/run", "/api/series", "/api/decisions", "/metrics")
 
@@ -20,7 +20,7 @@ PRIVATE = ("/api/run", "/api/series", "/api/decisions", "/metrics")
 def guarded(run_folder: Path) -> Iterator[tuple[str, str]]:
     """Address and token of a server that listens beyond this machine."""
     arguments = [str(run_folder), "--port=0", "--host=0.0.0.0", "--with-parent"]
-    command = [sys.executable, "-m", "headgate.dashboard", *arguments]
+    command = [sys.executable, "-m", "sluicegate.dashboard", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         found = re.fullmatch(r"dashboard at http://[^/:]+:(\d+)/\?token=(\S+)\n", process.stdout.readline())

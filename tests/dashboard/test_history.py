@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from tests.dashboard.sample_run import OPERATORS
 
-from headgate.dashboard.history import COLUMNS, History
+from sluicegate.dashboard.history import COLUMNS, History
 
 
 def tick(at_s: float, k: int = 1, **told: Any) -> dict[str, Any]:

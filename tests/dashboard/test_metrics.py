@@ -7,23 +7,23 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 from tests.dashboard.sample_run import write_run
 
-from headgate.dashboard.metrics import metrics_text
-from headgate.dashboard.record import Record
+from sluicegate.dashboard.metrics import metrics_text
+from sluicegate.dashboard.record import Record
 
-GRAFANA = Path(__file__).parents[2] / "docs" / "grafana" / "headgate.json"
+GRAFANA = Path(__file__).parents[2] / "docs" / "grafana" / "sluicegate.json"
 NAMED = {
-    "headgate_arrivals_rows_per_second",
-    "headgate_latency_seconds",
-    "headgate_promise_seconds",
-    "headgate_processors",
-    "headgate_queue_rows",
-    "headgate_utilisation_ratio",
-    "headgate_backlog_rows",
-    "headgate_executors",
-    "headgate_nodes",
-    "headgate_decisions_total",
-    "headgate_slot_seconds_total",
-    "headgate_forecast_rows_per_second",
+    "sluicegate_arrivals_rows_per_second",
+    "sluicegate_latency_seconds",
+    "sluicegate_promise_seconds",
+    "sluicegate_processors",
+    "sluicegate_queue_rows",
+    "sluicegate_utilisation_ratio",
+    "sluicegate_backlog_rows",
+    "sluicegate_executors",
+    "sluicegate_nodes",
+    "sluicegate_decisions_total",
+    "sluicegate_slot_seconds_total",
+    "sluicegate_forecast_rows_per_second",
 }
 
 
@@ -41,28 +41,28 @@ def samples(folder: Path) -> dict[str, dict[tuple[str, ...], float]]:
 def test_every_metric_is_there_with_its_labels(tmp_path: Path) -> None:
     found = samples(write_run(tmp_path))
     assert set(found) >= NAMED
-    assert set(found["headgate_processors"]) == {("read+count",), ("rank",), ("merge",)}
-    assert set(found["headgate_latency_seconds"]) == {("0.5",), ("0.95",), ("0.99",)}
-    assert set(found["headgate_forecast_rows_per_second"]) == {("low",), ("mean",), ("high",)}
-    assert found["headgate_promise_seconds"] == {("mean",): 5.0, ("p95",): 9.0}
+    assert set(found["sluicegate_processors"]) == {("read+count",), ("rank",), ("merge",)}
+    assert set(found["sluicegate_latency_seconds"]) == {("0.5",), ("0.95",), ("0.99",)}
+    assert set(found["sluicegate_forecast_rows_per_second"]) == {("low",), ("mean",), ("high",)}
+    assert found["sluicegate_promise_seconds"] == {("mean",): 5.0, ("p95",): 9.0}
 
 
 def test_counters_count(tmp_path: Path) -> None:
     found = samples(write_run(tmp_path))
     moves = (tmp_path / "decisions.jsonl").read_text().count("\n")
-    assert found["headgate_decisions_total"] == {(): moves}
+    assert found["sluicegate_decisions_total"] == {(): moves}
     ticks = [json.loads(line) for line in (tmp_path / "ticks.jsonl").read_text().splitlines()]
-    assert found["headgate_slot_seconds_total"][()] == sum(2.0 * sum(t["running"].values()) for t in ticks[:-1])
+    assert found["sluicegate_slot_seconds_total"][()] == sum(2.0 * sum(t["running"].values()) for t in ticks[:-1])
 
 
 def test_what_was_not_measured_is_left_out(tmp_path: Path) -> None:
     old = samples(write_run(tmp_path, ticks=3, old=True))
-    assert not {"headgate_executors", "headgate_nodes", "headgate_promise_seconds"} & set(old)
-    assert "headgate_arrivals_rows_per_second" in old
+    assert not {"sluicegate_executors", "sluicegate_nodes", "sluicegate_promise_seconds"} & set(old)
+    assert "sluicegate_arrivals_rows_per_second" in old
 
 
 def test_a_run_that_has_told_nothing_yet_has_metrics(tmp_path: Path) -> None:
-    assert samples(write_run(tmp_path, ticks=0))["headgate_decisions_total"] == {(): 0.0}
+    assert samples(write_run(tmp_path, ticks=0))["sluicegate_decisions_total"] == {(): 0.0}
 
 
 def test_names_with_quotes_stay_one_label(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_names_with_quotes_stay_one_label(tmp_path: Path) -> None:
     strange = {"at_s": 4e9, "running": {'a"b\n\\': 2}}
     with (folder / "ticks.jsonl").open("a") as file:
         file.write(json.dumps(strange) + "\n")
-    assert samples(folder)["headgate_processors"] == {('a"b\n\\',): 2.0}
+    assert samples(folder)["sluicegate_processors"] == {('a"b\n\\',): 2.0}
 
 
 def test_every_expression_of_the_grafana_file_names_metrics_that_exist(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_every_expression_of_the_grafana_file_names_metrics_that_exist(tmp_path:
     panels = json.loads(GRAFANA.read_text())["panels"]
     expressions = [target["expr"] for panel in panels for target in panel.get("targets", [])]
     assert len(expressions) >= 12
-    used = {name for text in expressions for name in re.findall(r"headgate_\w+", text)}
+    used = {name for text in expressions for name in re.findall(r"sluicegate_\w+", text)}
     assert used == used & found
     assert used >= NAMED
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from headgate.dashboard.news import News
+from sluicegate.dashboard.news import News
 
 
 async def heard(news: News, last_id: str | None, most: int) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.dashboard.sample_run import SampleRun, write_run
 
-from headgate.dashboard.child import Dashboard
+from sluicegate.dashboard.child import Dashboard
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [

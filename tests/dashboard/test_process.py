@@ -15,10 +15,10 @@ import pytest
 from tests.ctrl_c import hears_ctrl_c
 from tests.dashboard.sample_run import write_run
 
-from headgate.dashboard.child import Dashboard
-from headgate.errors import EnvironmentLacks
+from sluicegate.dashboard.child import Dashboard
+from sluicegate.errors import EnvironmentLacks
 
-MODULE = [sys.executable, "-m", "headgate.dashboard"]
+MODULE = [sys.executable, "-m", "sluicegate.dashboard"]
 
 
 def complained(*arguments: str) -> tuple[int, str]:
@@ -55,7 +55,7 @@ def test_an_address_that_cannot_be_is_bad_input(run_folder: Path, arguments: lis
 
 
 def test_the_command_says_so_where_there_is_no_pipeline(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from headgate.cli import main; main()", "dashboard", str(tmp_path)]
+    command = [sys.executable, "-c", "from sluicegate.cli import main; main()", "dashboard", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
@@ -81,7 +81,7 @@ def test_ctrl_c_ends_it_without_a_trace(run_folder: Path) -> None:
 
 def test_it_ends_when_its_parent_is_killed(run_folder: Path) -> None:
     story = (
-        "import sys, time; from pathlib import Path; from headgate.dashboard.child import Dashboard\n"
+        "import sys, time; from pathlib import Path; from sluicegate.dashboard.child import Dashboard\n"
         "beside = Dashboard(Path(sys.argv[1])); print(beside.pid, beside.url, flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", story, str(run_folder)], stdout=subprocess.PIPE, text=True) as parent:

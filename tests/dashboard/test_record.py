@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from tests.dashboard.sample_run import SampleRun, write_run
 
-from headgate.dashboard.answers import decisions_before, run_document, series_document
-from headgate.dashboard.metrics import metrics_text
-from headgate.dashboard.record import Record
-from headgate.errors import BadInput
-from headgate.spark.batch_log import append_line
+from sluicegate.dashboard.answers import decisions_before, run_document, series_document
+from sluicegate.dashboard.metrics import metrics_text
+from sluicegate.dashboard.record import Record
+from sluicegate.errors import BadInput
+from sluicegate.runlog.batch_log import append_line
 
 
 def read(folder: Path) -> Record:
@@ -76,7 +76,7 @@ def test_lines_that_are_no_ticks_are_left_out(tmp_path: Path) -> None:
     assert len(record.history) == 5
     assert record.tick is not None
     json.dumps(run_document(record), allow_nan=False)
-    assert b"headgate_slot_seconds_total" in metrics_text(record)
+    assert b"sluicegate_slot_seconds_total" in metrics_text(record)
 
 
 def test_a_folder_of_an_older_version_is_shown(tmp_path: Path) -> None:

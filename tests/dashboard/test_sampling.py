@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.dashboard.sampling import bucket_starts, extremes, spread_times
+from sluicegate.dashboard.sampling import bucket_starts, extremes, spread_times
 
 series = st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), min_size=1, max_size=300)
 

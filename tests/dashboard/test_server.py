@@ -11,7 +11,7 @@ import httpx
 import pytest
 from tests.dashboard.sample_run import BEGAN_S, SampleRun, write_run
 
-from headgate.dashboard.child import Dashboard
+from sluicegate.dashboard.child import Dashboard
 
 
 @pytest.fixture(scope="module")

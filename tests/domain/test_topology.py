@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.domain import Edge, Operator, Topology
-from headgate.errors import BadInput
+from sluicegate.domain import Edge, Operator, Topology
+from sluicegate.errors import BadInput
 
 
 def build(names: list[str], edges: list[tuple[str, str]]) -> Topology:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from itertools import combinations, product
 
-from headgate.drawing.description import Description, Node
-from headgate.drawing.flow import flow_of
-from headgate.drawing.layers import Drawing, LedArrow, PlacedBox, drawing_of
+from sluicegate.drawing.description import Description, Node
+from sluicegate.drawing.flow import flow_of
+from sluicegate.drawing.layers import Drawing, LedArrow, PlacedBox, drawing_of
 
 
 def described(*nodes: Node, sources: tuple[str, ...] = ("in",), kept: tuple[str, ...] = ("out",)) -> Description:

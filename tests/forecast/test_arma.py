@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from statsmodels.tsa.arima.model import ARIMA
 from statsmodels.tsa.arima_process import arma2ma
 
-from headgate.errors import BadInput
-from headgate.forecast.arma import Arma, ArmaMemory, psi_weights
-from headgate.forecast.arma_likelihood import Floats
+from sluicegate.errors import BadInput
+from sluicegate.forecast.arma import Arma, ArmaMemory, psi_weights
+from sluicegate.forecast.arma_likelihood import Floats
 
 coefficients = st.lists(st.floats(-0.9, 0.9), max_size=3).map(np.array)
 

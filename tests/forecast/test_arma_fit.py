@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from statsmodels.tsa.arima.model import ARIMA
 
-from headgate.forecast.arma_fit import ORDERS, ArmaFit, choose_order, fit, is_flat
-from headgate.forecast.arma_likelihood import Floats, innovations
+from sluicegate.forecast.arma_fit import ORDERS, ArmaFit, choose_order, fit, is_flat
+from sluicegate.forecast.arma_likelihood import Floats, innovations
 
 
 def simulated(phi: list[float], theta: list[float], seed: int, count: int = 100, mean: float = 200.0) -> Floats:

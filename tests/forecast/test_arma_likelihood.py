@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.tsa.arima.model import ARIMA
 
-from headgate.forecast.arma_likelihood import (
+from sluicegate.forecast.arma_likelihood import (
     Floats,
     ahead_of,
     bounded,

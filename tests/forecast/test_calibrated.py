@@ -1,4 +1,4 @@
-"""Claims about headgate's own forecaster."""
+"""Claims about sluicegate's own forecaster."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from headgate.errors import BadInput
-from headgate.forecast.calibrated import HORIZONS, Calibrated, CalibratedMemory
+from sluicegate.errors import BadInput
+from sluicegate.forecast.calibrated import HORIZONS, Calibrated, CalibratedMemory
 
 Floats = NDArray[np.float64]
 LEVELS = (0.9, 0.99)

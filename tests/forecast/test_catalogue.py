@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from headgate.errors import BadInput
-from headgate.forecast.catalogue import FORECASTERS, forecaster
+from sluicegate.errors import BadInput
+from sluicegate.forecast.catalogue import FORECASTERS, forecaster
 
 
 @pytest.mark.parametrize("name", ["arma", "recent-peak", "seasonal"])

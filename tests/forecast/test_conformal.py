@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headgate.forecast.conformal import achieved, announced, empty_pool, published, with_scores
+from sluicegate.forecast.conformal import achieved, announced, empty_pool, published, with_scores
 
 
 def test_before_any_score_the_law_is_symmetric_and_heavy() -> None:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.errors import BadInput
-from headgate.forecast.coverage import Coverage
+from sluicegate.errors import BadInput
+from sluicegate.forecast.coverage import Coverage
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(1, 20))

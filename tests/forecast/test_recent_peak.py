@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.errors import BadInput
-from headgate.forecast.recent_peak import Floats, RecentPeak
+from sluicegate.errors import BadInput
+from sluicegate.forecast.recent_peak import Floats, RecentPeak
 
 
 def taught(peak: RecentPeak, values: Iterable[float]) -> Floats:

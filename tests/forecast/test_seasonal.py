@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.errors import BadInput
-from headgate.forecast.seasonal import Seasonal, SeasonalMemory
+from sluicegate.errors import BadInput
+from sluicegate.forecast.seasonal import Seasonal, SeasonalMemory
 
 HOUR = Seasonal(step_s=60.0, season_s=3600.0, level_steps=5, blur=0)
 WAVE = 100.0 + 50.0 * np.sin(2 * np.pi * np.arange(60) / 60)

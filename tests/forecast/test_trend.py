@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.domain import Forecast
-from headgate.errors import BadInput
-from headgate.forecast.trend import Trend, TrendMemory
+from sluicegate.domain import Forecast
+from sluicegate.errors import BadInput
+from sluicegate.forecast.trend import Trend, TrendMemory
 
 
 def after(rates: list[float], steps: int = 4) -> Forecast:

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headgate.errors import BadInput
-from headgate.measure.sampling import InstanceSample, Tally, pull
+from sluicegate.errors import BadInput
+from sluicegate.measure.sampling import InstanceSample, Tally, pull
 
 
 def sampled(every: int, rows: int, seed: int) -> InstanceSample:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.errors import BadInput
-from headgate.measure.smoothing import Smoothed, Smoothing
+from sluicegate.errors import BadInput
+from sluicegate.measure.smoothing import Smoothed, Smoothing
 
 
 def after(values: list[float | None], smoothing: Smoothing) -> float | None:

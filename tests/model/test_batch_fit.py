@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headgate.domain import Batch, BatchCosts, Operator
-from headgate.model.batch_fit import BatchFits
+from sluicegate.domain import Batch, BatchCosts, Operator
+from sluicegate.model.batch_fit import BatchFits
 
 GUESS = Operator("a", 200.0, batch=BatchCosts(0.5, 0.1))
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.errors import BadInput
-from headgate.model.erlang import (
+from sluicegate.errors import BadInput
+from sluicegate.model.erlang import (
     erlang_b,
     erlang_c,
     fewest_stable,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.domain import Edge, Operator, Placement, ProfilePoint, TaskProfile, Topology, Vm
-from headgate.errors import BadInput
-from headgate.model.mapping_rate import Routing, TaskRate, mapping_rate, task_rate, vm_loads
+from sluicegate.domain import Edge, Operator, Placement, ProfilePoint, TaskProfile, Topology, Vm
+from sluicegate.errors import BadInput
+from sluicegate.model.mapping_rate import Routing, TaskRate, mapping_rate, task_rate, vm_loads
 
 AWARE, EVEN = Routing.SLOT_AWARE, Routing.EVEN
 TABLE = TaskProfile(

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.errors import BadInput
-from headgate.model.erlang import fewest_stable, mean_in_system
-from headgate.model.marginal import best_servers, weighted_cost
+from sluicegate.errors import BadInput
+from sluicegate.model.erlang import fewest_stable, mean_in_system
+from sluicegate.model.marginal import best_servers, weighted_cost
 
 loads = st.floats(0.01, 60.0)
 betas = st.floats(0.001, 0.95)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.domain import BatchCosts
-from headgate.errors import BadInput
-from headgate.model.microbatch import batch_s, best_processors, mean_sojourn_s, settled_batch_s
+from sluicegate.domain import BatchCosts
+from sluicegate.errors import BadInput
+from sluicegate.model.microbatch import batch_s, best_processors, mean_sojourn_s, settled_batch_s
 
 COSTS = BatchCosts(overhead_s=0.137, per_task_s=0.029, commit_s=0.04)
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.errors import BadInput
-from headgate.model.mst import Form, MstModel, choose_model, disagreeing_sizes, fit_model
-from headgate.model.mst_samples import samples_of
+from sluicegate.errors import BadInput
+from sluicegate.model.mst import Form, MstModel, choose_model, disagreeing_sizes, fit_model
+from sluicegate.model.mst_samples import samples_of
 
 SIZES = (3, 4, 6, 8, 24)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from headgate.errors import BadInput
-from headgate.model.mst_measuring import converged, measured_mst
+from sluicegate.errors import BadInput
+from sluicegate.model.mst_measuring import converged, measured_mst
 
 RISING = [10.0, 30.0, 60.0, 90.0]
 

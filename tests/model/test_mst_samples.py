@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.errors import BadInput
-from headgate.model.mst_samples import samples_of
+from sluicegate.errors import BadInput
+from sluicegate.model.mst_samples import samples_of
 
 pairs = st.lists(st.tuples(st.integers(1, 9), st.floats(1.0, 1e6)), min_size=1, max_size=40)
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.errors import BadInput, Infeasible
-from headgate.model.profiling import Grid, Trial, gallop, profile_task, slope, step_by_step
+from sluicegate.errors import BadInput, Infeasible
+from sluicegate.model.profiling import Grid, Trial, gallop, profile_task, slope, step_by_step
 
 
 def task(peaks: Callable[[int], float]) -> Callable[[int, float], Trial]:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import skew
 
-from headgate.errors import BadInput
-from headgate.model.skewness import skewness
+from sluicegate.errors import BadInput
+from sluicegate.model.skewness import skewness
 
 shares = st.floats(0.0, 1.0)
 

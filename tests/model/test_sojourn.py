@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.domain import BatchCosts, Edge, Operator, Topology
-from headgate.model.sojourn import end_to_end, gamma_quantile, operator_quantiles_s, predict
-from headgate.model.stations import Stations
-from headgate.model.traffic import outside_rate, visits
+from sluicegate.domain import BatchCosts, Edge, Operator, Topology
+from sluicegate.model.sojourn import end_to_end, gamma_quantile, operator_quantiles_s, predict
+from sluicegate.model.stations import Stations
+from sluicegate.model.traffic import outside_rate, visits
 
 
 def stations(topology: Topology, rate: float) -> Stations:
@@ -31,7 +31,7 @@ def test_one_server_has_an_exponential_sojourn() -> None:
 
 def test_quantiles_of_many_servers_match_sampled_sojourns() -> None:
     # P(wait) and the wait's rate are known for M/M/k; sampling them gives an independent answer
-    from headgate.model.erlang import erlang_c
+    from sluicegate.model.erlang import erlang_c
 
     rng, k, rate = np.random.default_rng(3), 4, 35.0
     waits = rng.exponential(1 / (k * 10.0 - rate), 400_000) * (rng.random(400_000) < erlang_c(3.5, k))

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.errors import BadInput
-from headgate.model.state_move import Holder, Replay, kept_for_s, repair_s, repartition_s
+from sluicegate.errors import BadInput
+from sluicegate.model.state_move import Holder, Replay, kept_for_s, repair_s, repartition_s
 
 MBIT_100 = 12.5e6
 speeds = st.floats(1e3, 1e10)

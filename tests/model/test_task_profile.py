@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.domain import Operator, ProfilePoint, TaskProfile
-from headgate.errors import BadInput
-from headgate.model.task_profile import (
+from sluicegate.domain import Operator, ProfilePoint, TaskProfile
+from sluicegate.errors import BadInput
+from sluicegate.model.task_profile import (
     best_within,
     fewest_threads,
     net_share,

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.domain import Edge, Operator, Topology
-from headgate.errors import BadInput
-from headgate.model.traffic import outside_rate, solve, visits
+from sluicegate.domain import Edge, Operator, Topology
+from sluicegate.errors import BadInput
+from sluicegate.model.traffic import outside_rate, solve, visits
 
 
 def topology(count: int, *edges: Edge, shares: dict[str, float] | None = None) -> Topology:

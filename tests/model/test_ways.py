@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.domain import BatchCosts, Edge, Operator, Topology
-from headgate.model.stations import Stations
-from headgate.model.traffic import visits
-from headgate.model.ways import in_batches, one_way, passages
+from sluicegate.domain import BatchCosts, Edge, Operator, Topology
+from sluicegate.model.stations import Stations
+from sluicegate.model.traffic import visits
+from sluicegate.model.ways import in_batches, one_way, passages
 
 COSTS = BatchCosts(0.2, 0.01)
 

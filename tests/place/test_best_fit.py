@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.place.best_fit import SLACK, OpenSlots
+from sluicegate.place.best_fit import SLACK, OpenSlots
 
 coarse = st.integers(0, 8).map(lambda eighths: eighths / 8)
 share = st.one_of(coarse, st.floats(0.0, 1.0))

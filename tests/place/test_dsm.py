@@ -3,9 +3,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.domain import Bundle, Edge, Operator, Placement, Topology, Vm
-from headgate.place.dsm import Dsm
-from headgate.place.placer import DoesNotFit
+from sluicegate.domain import Bundle, Edge, Operator, Placement, Topology, Vm
+from sluicegate.place.dsm import Dsm
+from sluicegate.place.placer import DoesNotFit
 
 NAMES = ("B", "O", "Y", "G")
 FOUR = Topology(

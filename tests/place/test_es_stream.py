@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.domain import Bundle, Edge, Operator, Placement, Topology, Vm
-from headgate.errors import BadInput
-from headgate.place.es_stream import EsStreamPlacer
-from headgate.place.placer import DoesNotFit, Placer
-from headgate.plan.es_stream_nodes import NodeThresholds
+from sluicegate.domain import Bundle, Edge, Operator, Placement, Topology, Vm
+from sluicegate.errors import BadInput
+from sluicegate.place.es_stream import EsStreamPlacer
+from sluicegate.place.placer import DoesNotFit, Placer
+from sluicegate.policy.papers.es_stream_nodes import NodeThresholds
 
 PLACER: Placer = EsStreamPlacer()
 TOPOLOGY = Topology("t", (Operator("a", 9.0), Operator("b", 9.0, io=0.5)), (Edge("source", "a"), Edge("a", "b")))

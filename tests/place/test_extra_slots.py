@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.domain import Bundle, Edge, Operator, Placement, Topology, Vm
-from headgate.errors import BadInput, Infeasible
-from headgate.place.dsm import Dsm
-from headgate.place.extra_slots import place_with_extra_slots
-from headgate.place.placer import DoesNotFit, Placer
-from headgate.place.rsm import Rsm
-from headgate.place.sam import Sam
-from headgate.plan.allotment import slots_for
+from sluicegate.domain import Bundle, Edge, Operator, Placement, Topology, Vm
+from sluicegate.errors import BadInput, Infeasible
+from sluicegate.place.dsm import Dsm
+from sluicegate.place.extra_slots import place_with_extra_slots
+from sluicegate.place.placer import DoesNotFit, Placer
+from sluicegate.place.rsm import Rsm
+from sluicegate.place.sam import Sam
+from sluicegate.policy.allotment import slots_for
 
 ONE = Topology("one", (Operator("a", 1.0), Operator("b", 1.0)), (Edge("source", "a"), Edge("a", "b")))
 share = st.integers(0, 16).map(lambda sixteenths: sixteenths / 16)

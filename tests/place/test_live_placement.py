@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.domain import Edge, Operator, Placement, ProfilePoint, TaskProfile, Topology, Vm
-from headgate.place.live_placement import LivePlacement, footprint
+from sluicegate.domain import Edge, Operator, Placement, ProfilePoint, TaskProfile, Topology, Vm
+from sluicegate.place.live_placement import LivePlacement, footprint
 
 PROFILE = TaskProfile("b", (ProfilePoint(1, 10.0, 0.2, 0.1), ProfilePoint(3, 20.0, 0.6, 0.3)))
 TOPOLOGY = Topology(

@@ -5,9 +5,9 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.domain import Bundle, Edge, Operator, Placement, Topology, Vm
-from headgate.place.mc_stream import McStreamPlacer, upstream_of
-from headgate.place.placer import DoesNotFit, Placer
+from sluicegate.domain import Bundle, Edge, Operator, Placement, Topology, Vm
+from sluicegate.place.mc_stream import McStreamPlacer, upstream_of
+from sluicegate.place.placer import DoesNotFit, Placer
 
 PLACER: Placer = McStreamPlacer()
 TOPOLOGY = Topology(

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.domain import Edge, Operator, Placement, Topology, Vm
-from headgate.errors import BadInput
-from headgate.place.mc_stream_online import Cause, Measured, OnlineRules, redeploy
+from sluicegate.domain import Edge, Operator, Placement, Topology, Vm
+from sluicegate.errors import BadInput
+from sluicegate.place.mc_stream_online import Cause, Measured, OnlineRules, redeploy
 
 TOPOLOGY = Topology(
     "t", (Operator("a", 9.0, cpu=0.5), Operator("b", 9.0, cpu=0.5)), (Edge("source", "a"), Edge("a", "b"))

@@ -1,7 +1,7 @@
 """The figures of model-driven scheduling for its micro dataflows, from its task measurements (shares above idle).
 
-With HEADGATE_TASK_TABLE set to the path of a task table (columns as in benchmarks/slots_of_the_micro_dataflows.py) the
-same claims are held against its ``net`` rows too.
+With SLUICEGATE_TASK_TABLE set to the path of a task table (columns as in benchmarks/slots_of_the_micro_dataflows.py)
+the same claims are held against its ``net`` rows too.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from headgate.domain import Edge, Observation, Operator, ProfilePoint, Proposal, Situation, TaskProfile, Topology
-from headgate.model.mapping_rate import Routing, mapping_rate
-from headgate.model.traffic import visits
-from headgate.place.dsm import Dsm
-from headgate.place.extra_slots import place_with_extra_slots
-from headgate.place.placer import Placer
-from headgate.place.rsm import Rsm
-from headgate.place.sam import Sam
-from headgate.plan.lsa import Lsa
-from headgate.plan.mba import Mba
+from sluicegate.domain import Edge, Observation, Operator, ProfilePoint, Proposal, Situation, TaskProfile, Topology
+from sluicegate.model.mapping_rate import Routing, mapping_rate
+from sluicegate.model.traffic import visits
+from sluicegate.place.dsm import Dsm
+from sluicegate.place.extra_slots import place_with_extra_slots
+from sluicegate.place.placer import Placer
+from sluicegate.place.rsm import Rsm
+from sluicegate.place.sam import Sam
+from sluicegate.policy.papers.lsa import Lsa
+from sluicegate.policy.papers.mba import Mba
 
 MEASURED: dict[str, list[tuple[int, float, float, float]]] = {
     "blob": [
@@ -76,9 +76,9 @@ def from_table(path: Path) -> dict[str, TaskProfile]:
 def flows(request: pytest.FixtureRequest) -> dict[str, Topology]:
     known = {name: profile(name, rows) for name, rows in MEASURED.items()}
     if request.param == "table":
-        path = os.environ.get("HEADGATE_TASK_TABLE")
+        path = os.environ.get("SLUICEGATE_TASK_TABLE")
         if path is None:
-            pytest.skip("HEADGATE_TASK_TABLE is not set")
+            pytest.skip("SLUICEGATE_TASK_TABLE is not set")
         known = from_table(Path(path))
     operators = tuple(Operator(name, p.points[0].rate_per_s, profile=p) for name, p in known.items())
     return {name: Topology(name, operators, tuple(Edge(a, b) for a, b in edges)) for name, edges in EDGES.items()}

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.domain import Edge, Operator, Topology
-from headgate.place.redeployment import Act, Step, steps_without_loss
+from sluicegate.domain import Edge, Operator, Topology
+from sluicegate.place.redeployment import Act, Step, steps_without_loss
 
 TOPOLOGY = Topology(
     "t",

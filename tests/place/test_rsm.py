@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.domain import Bundle, Edge, Operator, Placement, Topology, Vm
-from headgate.errors import BadInput
-from headgate.place.placer import DoesNotFit
-from headgate.place.rsm import Rsm, breadth_first
+from sluicegate.domain import Bundle, Edge, Operator, Placement, Topology, Vm
+from sluicegate.errors import BadInput
+from sluicegate.place.placer import DoesNotFit
+from sluicegate.place.rsm import Rsm, breadth_first
 
 NAMES = ("a", "b", "c")
 CHAIN = Topology(

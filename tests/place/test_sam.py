@@ -3,9 +3,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.domain import Bundle, Edge, Operator, Placement, Topology, Vm
-from headgate.place.placer import DoesNotFit
-from headgate.place.sam import Sam
+from sluicegate.domain import Bundle, Edge, Operator, Placement, Topology, Vm
+from sluicegate.place.placer import DoesNotFit
+from sluicegate.place.sam import Sam
 
 NAMES = ("B", "O", "Y", "G")
 FOUR = Topology(

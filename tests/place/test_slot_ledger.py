@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.domain import Bundle, Vm
-from headgate.errors import BadInput
-from headgate.place.slot_ledger import SlotLedger
+from sluicegate.domain import Bundle, Vm
+from sluicegate.errors import BadInput
+from sluicegate.place.slot_ledger import SlotLedger
 
 FLEET = [Vm("n1", 1), Vm("n2", 2)]
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.domain import Bundle, Edge, Operator, Topology, Vm
-from headgate.errors import BadInput
-from headgate.place.sweep import Slots, by_task, sweeps
+from sluicegate.domain import Bundle, Edge, Operator, Topology, Vm
+from sluicegate.errors import BadInput
+from sluicegate.place.sweep import Slots, by_task, sweeps
 
 PAIR = Topology("pair", (Operator("b", 1.0), Operator("a", 1.0)), (Edge("source:x", "a"), Edge("a", "b")))
 

@@ -114,7 +114,7 @@ def _pipeline() -> Line:
 
 
 def _control(pid: int) -> Line:
-    told: Line = {"app": "shop", "policy": "headgate", "slo": ["mean=5s"], "bounds": {"mean": 5.0}, "budget": 16}
+    told: Line = {"app": "shop", "policy": "sluicegate", "slo": ["mean=5s"], "bounds": {"mean": 5.0}, "budget": 16}
     return told | {"interval_s": 2.0, "dry_run": False, "started_s": BEGAN_S, "pid": pid}
 
 
@@ -136,7 +136,7 @@ def _point(rate_per_s: float) -> Line:
 def _outcome() -> Line:
     return {
         "app": "shop",
-        "policy": "headgate",
+        "policy": "sluicegate",
         "goal": {"mean": 5.0},
         "rows_in": 60_300,
         "rows_out": 610,

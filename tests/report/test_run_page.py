@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 import pytest
 from tests.report.recorded import BEGAN_S, write_run
 
-from headgate.report.run_page import run_page
-from headgate.report.topology_picture import topology_picture
-from headgate.spark.run_record import read_record
+from sluicegate.report.run_page import run_page
+from sluicegate.report.topology_picture import topology_picture
+from sluicegate.runlog.run_record import read_record
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_a_run_that_goes_on_is_judged_by_its_looks(folder: Path) -> None:
     assert "so far" in page
 
 
-def test_a_folder_of_an_older_headgate_still_gives_a_page(folder: Path) -> None:
+def test_a_folder_of_an_older_sluicegate_still_gives_a_page(folder: Path) -> None:
     for name in ("control.json", "what_if.json", "fleet.jsonl", "outcome.json"):
         (folder / name).unlink()
     lines = [json.loads(line) for line in (folder / "ticks.jsonl").read_text().splitlines()]

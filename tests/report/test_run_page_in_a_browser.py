@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 from tests.report.recorded import write_run
 
-from headgate.report.run_page import run_page
-from headgate.spark.run_record import read_record
+from sluicegate.report.run_page import run_page
+from sluicegate.runlog.run_record import read_record
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -19,7 +19,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
-        pytest.skip("no chromium here: see `headgate doctor`")
+        pytest.skip("no chromium here: see `sluicegate doctor`")
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield found

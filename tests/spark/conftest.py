@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.spark.session import spark_session
+from sluicegate.spark.session import spark_session
 
 
 @pytest.fixture(scope="module")

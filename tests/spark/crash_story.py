@@ -14,9 +14,9 @@ import threading
 from dataclasses import asdict
 from pathlib import Path
 
-from headgate.apps import wordcount
-from headgate.spark.runtime import Running, start
-from headgate.spark.session import spark_session
+from sluicegate.lab.apps import wordcount
+from sluicegate.spark.pipeline.runtime import Running, start
+from sluicegate.spark.session import spark_session
 
 ROWS_A_TABLE = 50
 

@@ -14,21 +14,21 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from headgate.apps import chain
-from headgate.running.feeding import Feeder
-from headgate.running.run_app import warm_up
-from headgate.spark.batch_log import Tail
-from headgate.spark.cluster import Cluster
-from headgate.spark.controller import Control
-from headgate.spark.executors import Executors
-from headgate.spark.fleet import Shape
-from headgate.spark.ground import Ground
-from headgate.spark.java import QUICK_JAVA
-from headgate.spark.nodes import LocalNodes
-from headgate.spark.runtime import start
-from headgate.spark.session import spark_session
-from headgate.spark.supervisor import Supervisor
-from headgate.spark.waiting import wait_until
+from sluicegate.lab.apps import chain
+from sluicegate.lab.running.feeding import Feeder
+from sluicegate.lab.running.run_app import warm_up
+from sluicegate.runlog.batch_log import Tail
+from sluicegate.spark.act.executors import Executors
+from sluicegate.spark.act.fleet import Shape
+from sluicegate.spark.act.nodes import LocalNodes
+from sluicegate.spark.cluster.java import QUICK_JAVA
+from sluicegate.spark.cluster.standalone import Cluster
+from sluicegate.spark.cluster.waiting import wait_until
+from sluicegate.spark.controller import Control
+from sluicegate.spark.ground import Ground
+from sluicegate.spark.pipeline.runtime import start
+from sluicegate.spark.session import spark_session
+from sluicegate.spark.supervisor import Supervisor
 
 PATIENCE_S, DAY_S = 300.0, 86_400.0
 # One query of 7 ms of waiting a row: one processor does 143 rows a second.

@@ -25,16 +25,17 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from headgate.apps import wordcount
-from headgate.errors import Infeasible
-from headgate.spark.cluster import Cluster
-from headgate.spark.executors import DECOMMISSION_CONF, Executors
-from headgate.spark.java import QUICK_JAVA
-from headgate.spark.nodes import LocalNodes
-from headgate.spark.runtime import Running, start
-from headgate.spark.scheduler import Executor
-from headgate.spark.session import spark_session
-from headgate.spark.waiting import wait_until
+from sluicegate.errors import Infeasible
+from sluicegate.lab.apps import wordcount
+from sluicegate.spark.act.executors import DECOMMISSION_CONF, Executors
+from sluicegate.spark.act.nodes import LocalNodes
+from sluicegate.spark.act.scheduler import Executor
+from sluicegate.spark.cluster.java import QUICK_JAVA
+from sluicegate.spark.cluster.standalone import Cluster
+from sluicegate.spark.cluster.waiting import wait_until
+from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.pipeline.runtime import Running, start
+from sluicegate.spark.session import spark_session
 
 PATIENCE_S = 300.0
 LINES_A_TABLE = 40
@@ -73,7 +74,7 @@ def fed(running: Running) -> Iterator[None]:
 
 def more_batches(running: Running) -> None:
     """Wait until two more batches of the last operator are out: the second began after this call."""
-    edge = running.layout.edge("count")
+    edge = FolderEdge(running.layout.edge("count"))
     until = len(edge.numbers()) + 2
     if not wait_until(lambda: len(edge.numbers()) >= until, PATIENCE_S, 0.1):
         raise TimeoutError(f"no batch in {PATIENCE_S} s: {running.problem or running.restarts}")
@@ -204,7 +205,7 @@ def answer(running: Running) -> dict[str, object]:
     Each batch of the count takes the words where the one before it left off. So after a batch the counts add up to the
     first n words, whichever n that is, and its rows must be exactly the words among those that are new since.
     """
-    edge, latest = running.layout.edge("count"), Counter[str]()
+    edge, latest = FolderEdge(running.layout.edge("count")), Counter[str]()
     wrong, rows, whole = 0, 0, edge.numbers() == list(range(len(edge.numbers())))
     for number in edge.numbers():
         tables = [(file.rows, pq.read_table(edge.folder / file.path)) for file in edge.need(number).files]

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.errors import BadInput
-from headgate.spark.pipeline import Pipeline
-from headgate.spark.runtime import start
+from sluicegate.errors import BadInput
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.runtime import start
 
 
 def numbers(number: int, first: int = 0) -> pa.Table:

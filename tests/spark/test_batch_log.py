@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.spark.batch_log import Tail, append_line
+from sluicegate.runlog.batch_log import Tail, append_line
 
 
 def entry(number: int) -> str:

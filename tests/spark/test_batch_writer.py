@@ -3,9 +3,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from headgate.spark.batch_writer import BatchWriter
-from headgate.spark.edges.folder import FolderEdge
-from headgate.spark.plan_file import PlanFile
+from sluicegate.runlog.plan_file import PlanFile
+from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.pipeline.batch_writer import BatchWriter
 
 SCHEMA = '{"type":"struct","fields":[]}'
 

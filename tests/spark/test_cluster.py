@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli.cluster import app
-from headgate.errors import BadInput, EnvironmentLacks
-from headgate.spark.cluster import Cluster
-from headgate.spark.cluster_page import master_page
-from headgate.spark.cluster_state import default_folder, read_state
-from headgate.spark.waiting import wait_until
+from sluicegate.cli.cluster import app
+from sluicegate.errors import BadInput, EnvironmentLacks
+from sluicegate.spark.cluster.page import master_page
+from sluicegate.spark.cluster.standalone import Cluster
+from sluicegate.spark.cluster.state import default_folder, read_state
+from sluicegate.spark.cluster.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -177,8 +177,8 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         Cluster(tmp_path / "file" / "below").down()
 
 
-def test_the_folder_follows_headgate_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HEADGATE_HOME", os.fspath(Path("/somewhere")))
+def test_the_folder_follows_sluicegate_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLUICEGATE_HOME", os.fspath(Path("/somewhere")))
     assert default_folder() == Path("/somewhere/cluster")
-    monkeypatch.delenv("HEADGATE_HOME")
-    assert default_folder() == Path.home() / ".headgate" / "cluster"
+    monkeypatch.delenv("SLUICEGATE_HOME")
+    assert default_folder() == Path.home() / ".sluicegate" / "cluster"

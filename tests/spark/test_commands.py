@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.errors import BadInput, EnvironmentLacks, HeadgateError
-from headgate.spark.commands import CommandTemplate
+from sluicegate.errors import BadInput, EnvironmentLacks, SluicegateError
+from sluicegate.spark.cluster.commands import CommandTemplate
 
 
 @given(st.text(max_size=20))
@@ -53,7 +53,7 @@ def test_a_command_that_fails_says_why_in_one_line(text: str, said: str) -> None
     with pytest.raises(EnvironmentLacks, match=said) as problem:
         CommandTemplate("start command", text).run(0.2 if "sleep" in text else 30.0)
     assert "\n" not in str(problem.value)
-    assert isinstance(problem.value, HeadgateError)
+    assert isinstance(problem.value, SluicegateError)
 
 
 def test_a_command_that_leaves_a_process_behind_is_not_waited_for(tmp_path: Path) -> None:

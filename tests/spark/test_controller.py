@@ -12,16 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from headgate.errors import BadInput
-from headgate.spark.batch_log import BatchRecord, append_line
-from headgate.spark.controller import Control, Controller
-from headgate.spark.edges.births import Births
-from headgate.spark.edges.manifest import DataFile
-from headgate.spark.graph import Node, RunningGraph
-from headgate.spark.layout import Layout
-from headgate.spark.observing import Observer
-from headgate.spark.plan_file import OperatorPlan, Plan, PlanFile
-from headgate.spark.supervisor import Supervisor
+from sluicegate.domain.births import Births
+from sluicegate.errors import BadInput
+from sluicegate.runlog.batch_log import BatchRecord, append_line
+from sluicegate.runlog.layout import Layout
+from sluicegate.runlog.plan_file import OperatorPlan, Plan, PlanFile
+from sluicegate.spark.controller import Control, Controller
+from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.edges.manifest import DataFile
+from sluicegate.spark.pipeline.graph import Node, RunningGraph
+from sluicegate.spark.pipeline.observing import Observer
+from sluicegate.spark.supervisor import Supervisor
 
 GRAPH = RunningGraph("one", ("rows",), (Node("work", ("rows",), ("work",), False, 8, True, None),), ("work",))
 MU_PER_S, OVERHEAD_S, PER_TASK_S = 100.0, 0.2, 0.02
@@ -36,7 +37,7 @@ class Pipeline:
         self.layout.description.write_text(GRAPH.to_json())
         schema = json.dumps({"type": "struct", "fields": [{"name": "id", "type": "long"}]})
         for stream in ("rows", "work"):
-            self.layout.edge(stream).create(schema)
+            FolderEdge(self.layout.edge(stream)).create(schema)
         (self.layout.checkpoint("work") / "offsets").mkdir(parents=True)
         PlanFile(self.layout.plan).write(Plan(1, {"work": OperatorPlan(1)}))
         self.batch = 0
@@ -49,8 +50,8 @@ class Pipeline:
         """``rows`` come in and are taken by one batch, by the micro-batch law."""
         born = Births.of([(now_s - 0.5, float(rows))])
         file = DataFile(f"data/{self.batch}-x/part-0.parquet", rows)
-        self.layout.edge("rows").publish(self.batch, [file], born, now_s - 0.4)
-        self.layout.edge("work").publish(self.batch, [file], born, now_s)
+        FolderEdge(self.layout.edge("rows")).publish(self.batch, [file], born, now_s - 0.4)
+        FolderEdge(self.layout.edge("work")).publish(self.batch, [file], born, now_s)
         offset = json.dumps({"edge": "rows", "next": self.batch + 1})
         (self.layout.checkpoint("work") / "offsets" / str(self.batch)).write_text(f"v1\n{{}}\n{offset}")
         work_s = rows / MU_PER_S
@@ -107,7 +108,7 @@ def test_moves_are_numbered_on_across_a_restart_of_the_controller(pipeline: Pipe
 def test_the_folder_says_who_decides_and_what_was_promised(pipeline: Pipeline) -> None:
     Controller(pipeline.layout, CONTROL)
     told = json.loads(pipeline.layout.control.read_text())
-    assert (told["policy"], told["bounds"], told["budget"]) == ("headgate", {"mean": 2.0}, 16)
+    assert (told["policy"], told["bounds"], told["budget"]) == ("sluicegate", {"mean": 2.0}, 16)
 
 
 def test_what_would_run_under_more_load_is_told_before_it_comes(pipeline: Pipeline) -> None:
@@ -159,7 +160,7 @@ def test_a_controller_that_returns_goes_on_with_the_plan_in_force(pipeline: Pipe
 def test_a_controller_whose_pipeline_is_gone_before_it_began_ends_at_once(pipeline: Pipeline) -> None:
     with subprocess.Popen(["true"]) as gone:
         gone.wait()
-    command = [sys.executable, "-m", "headgate.spark.controller", str(pipeline.layout.folder), f"--parent={gone.pid}"]
+    command = [sys.executable, "-m", "sluicegate.spark.controller", str(pipeline.layout.folder), f"--parent={gone.pid}"]
     assert subprocess.run(command, timeout=60, check=False).returncode == 0
 
 
@@ -176,7 +177,7 @@ def test_rows_that_no_batch_has_taken_are_the_queue_and_little_holds(pipeline: P
     pipeline.second(1000.0, 100)
     observer.observe(1000.0)
     pipeline.second(1001.0, 100)
-    pipeline.layout.edge("rows").publish(2, [DataFile("data/2-x/part-0.parquet", 40)], Births(), 1001.5)
+    FolderEdge(pipeline.layout.edge("rows")).publish(2, [DataFile("data/2-x/part-0.parquet", 40)], Births(), 1001.5)
     seen = observer.observe(1002.0)
     assert seen.arrivals_per_s == pytest.approx(140 / 1.9)  # since the manifest before, published at 999.6
     assert seen.of("work").queue_rows == 40
@@ -193,7 +194,7 @@ def test_an_even_load_is_measured_evenly_although_its_lumps_fall_unevenly_betwee
             looked_s += 1.0
             rates.append(observer.observe(looked_s).arrivals_per_s)
         file = DataFile(f"data/{lump}-x/part-0.parquet", 30)
-        pipeline.layout.edge("rows").publish(lump, [file], Births(), at_s)
+        FolderEdge(pipeline.layout.edge("rows")).publish(lump, [file], Births(), at_s)
     assert rates[2:] == pytest.approx([100.0] * (len(rates) - 2))
 
 

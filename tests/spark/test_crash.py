@@ -22,15 +22,16 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headgate.apps import wordcount
-from headgate.errors import EnvironmentLacks
-from headgate.spark.controller import Control
-from headgate.spark.failures import OperatorFailed
-from headgate.spark.layout import Layout
-from headgate.spark.pipeline import Pipeline
-from headgate.spark.runtime import start
-from headgate.spark.supervisor import Supervisor
-from headgate.spark.waiting import wait_until
+from sluicegate.errors import EnvironmentLacks
+from sluicegate.lab.apps import wordcount
+from sluicegate.runlog.layout import Layout
+from sluicegate.spark.cluster.waiting import wait_until
+from sluicegate.spark.controller import Control
+from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.failures import OperatorFailed
+from sluicegate.spark.pipeline.runtime import start
+from sluicegate.spark.supervisor import Supervisor
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +68,7 @@ class Drivers:
 def survived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """A run whose driver is killed again and again; what the last one answered."""
     drivers, rng = Drivers(tmp_path_factory.mktemp("crash")), random.Random(11)
-    edge = Layout(drivers.folder / "pipeline").edge("lines")
+    edge = FolderEdge(Layout(drivers.folder / "pipeline").edge("lines"))
     fed = []
     try:
         for seed in range(KILLS):

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.errors import BadInput, EnvironmentLacks
-from headgate.spark.daemons import Daemon, born, free_port, launch, log_tail, require_free, stop
-from headgate.spark.waiting import wait_until
+from sluicegate.errors import BadInput, EnvironmentLacks
+from sluicegate.runlog.process_birth import born
+from sluicegate.spark.cluster.daemons import Daemon, free_port, launch, log_tail, require_free, stop
+from sluicegate.spark.cluster.waiting import wait_until
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from headgate.spark.cluster import Cluster
+from sluicegate.spark.cluster.standalone import Cluster
 
 Seen = Mapping[str, Any]
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from headgate.spark.failures import OperatorFailed, told
+from sluicegate.spark.pipeline.failures import OperatorFailed, told
 
 OURS = """An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
   File "clientserver.py", line 644, in _call_proxy
@@ -60,7 +60,10 @@ Caused by: java.io.IOException: No space left on device
         (IN_A_WORKER, "Unpaid: order 7 is not paid"),
         (BY_SPARK, "ArithmeticException: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"),
         (BY_JAVA, "IOException: No space left on device"),
-        (OURS + "headgate.errors.BadInput: operator 'o' sent rows to 'x'\n", "BadInput: operator 'o' sent rows to 'x'"),
+        (
+            OURS + "sluicegate.errors.BadInput: operator 'o' sent rows to 'x'\n",
+            "BadInput: operator 'o' sent rows to 'x'",
+        ),
         (OURS + "OSError: [Errno 28] No space left on device\n", "OSError: [Errno 28] No space left on device"),
         (OURS + "AssertionError\n", "AssertionError"),
         ("Python worker failed to connect back.\n", "Python worker failed to connect back."),

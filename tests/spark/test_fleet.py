@@ -7,15 +7,15 @@ from itertools import pairwise
 
 import pytest
 
-from headgate.domain import Edge, Operator, Topology, Vm
-from headgate.errors import BadInput
-from headgate.place.placer import DoesNotFit
-from headgate.spark.executors import leaving
-from headgate.spark.fleet import Patience, Shape
-from headgate.spark.ground import ground_of
-from headgate.spark.plan_file import OperatorPlan, Plan
-from headgate.spark.scheduler import Executor
-from headgate.spark.seating import Seating
+from sluicegate.domain import Edge, Operator, Topology, Vm
+from sluicegate.errors import BadInput
+from sluicegate.place.placer import DoesNotFit
+from sluicegate.runlog.plan_file import OperatorPlan, Plan
+from sluicegate.spark.act.executors import leaving
+from sluicegate.spark.act.fleet import Patience, Shape
+from sluicegate.spark.act.scheduler import Executor
+from sluicegate.spark.act.seating import Seating
+from sluicegate.spark.ground import ground_of
 
 
 def plan_of(*processors: int) -> Plan:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from headgate.spark.fusion import groups_of
-from headgate.spark.pipeline import Pipeline, Stream
+from sluicegate.spark.pipeline.declaration import Pipeline, Stream
+from sluicegate.spark.pipeline.fusion import groups_of
 
 
 def same(*rows: DataFrame) -> DataFrame:

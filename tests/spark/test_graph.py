@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import DataFrame
 
-from headgate import loop
-from headgate.domain import Observation, OperatorObservation
-from headgate.model.traffic import visits
-from headgate.plan.catalogue import POLICIES
-from headgate.spark.controller import Control, settings_of
-from headgate.spark.graph import RunningGraph, fused
-from headgate.spark.pipeline import Pipeline
+from sluicegate.control import loop
+from sluicegate.domain import Observation, OperatorObservation
+from sluicegate.model.traffic import visits
+from sluicegate.policy.catalogue import POLICIES
+from sluicegate.spark.controller import Control, settings_of
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.graph import RunningGraph, fused
 
 
 def same(*rows: DataFrame) -> DataFrame:

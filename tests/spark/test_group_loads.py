@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headgate.spark.group_loads import GroupLoads
-from headgate.spark.pipeline import Pipeline
-from headgate.spark.runtime import start
-from headgate.spark.session import spark_session
+from sluicegate.spark.act.group_loads import GroupLoads
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.runtime import start
+from sluicegate.spark.session import spark_session
 
 GROUPS = 8
 NEIGHBOURS = (0, 0, 0, 0, 1, 1, 1, 1)

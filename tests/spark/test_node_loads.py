@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from headgate.spark.node_loads import read_nodes
+from sluicegate.spark.observe.node_loads import read_nodes
 
 
 def told(path: Path, at_s: float, *names: str) -> Path:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.domain import Vm
-from headgate.errors import BadInput, EnvironmentLacks, HeadgateError, Infeasible
-from headgate.spark.cluster import Cluster
-from headgate.spark.nodes import CommandNodes, LocalNodes, NodeProvider
+from sluicegate.domain import Vm
+from sluicegate.errors import BadInput, EnvironmentLacks, Infeasible, SluicegateError
+from sluicegate.spark.act.nodes import CommandNodes, LocalNodes, NodeProvider
+from sluicegate.spark.cluster.standalone import Cluster
 
 LIST = "sh -c 'cd {folder} && for node in *; do if [ -f $node ]; then echo $node $(cat $node); fi; done'"
 
@@ -117,13 +117,13 @@ def test_templates_that_cannot_work_are_refused_at_once(start: str, stop: str, l
 
 @pytest.mark.parametrize("line", ["node-1 many", "node-1 -3", "node-1 0", "rm;-rf 2", "-rf"])
 def test_a_listing_nobody_can_use_is_an_error(line: str) -> None:
-    with pytest.raises(HeadgateError, match="list command printed"):
+    with pytest.raises(SluicegateError, match="list command printed"):
         CommandNodes("run {name}", "rm {name}", f"echo '{line}'").running()
 
 
 def test_a_start_command_that_fails_shows_its_last_words(nodes: CommandNodes) -> None:
     failing = CommandNodes("sh -c 'echo {name}: quota >&2; exit 3'", nodes.stop_command, nodes.list_command)
-    with pytest.raises(EnvironmentLacks, match="start command ended with 3: headgate-1: quota"):
+    with pytest.raises(EnvironmentLacks, match="start command ended with 3: sluicegate-1: quota"):
         failing.start(1)
 
 
@@ -131,5 +131,5 @@ def test_local_nodes_of_no_cluster_say_how_to_get_one(tmp_path: Path) -> None:
     nodes: NodeProvider = LocalNodes(Cluster(tmp_path))
     assert nodes.running() == ()
     nodes.stop(["worker-1"])
-    with pytest.raises(EnvironmentLacks, match="headgate cluster up"):
+    with pytest.raises(EnvironmentLacks, match="sluicegate cluster up"):
         nodes.start(1)

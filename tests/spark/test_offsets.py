@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from headgate.spark.offsets import batch_range, committed, ends, last_batch, last_committed
+from sluicegate.spark.edges.offsets import batch_range, committed, ends, last_batch, last_committed
 
 
 def log(checkpoint: Path, batch: int, *sources: object) -> None:

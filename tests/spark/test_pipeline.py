@@ -6,8 +6,8 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.errors import BadInput
-from headgate.spark.pipeline import Pipeline, Stream
+from sluicegate.errors import BadInput
+from sluicegate.spark.pipeline.declaration import Pipeline, Stream
 
 
 def same(rows: DataFrame) -> DataFrame:

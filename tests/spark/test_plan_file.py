@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.spark.plan_file import OperatorPlan, Plan, PlanFile
+from sluicegate.runlog.plan_file import OperatorPlan, Plan, PlanFile
 
 PLANS = st.builds(
     Plan,

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.spark.controller import Control, Controller
-from headgate.spark.pipeline import Pipeline
-from headgate.spark.runtime import start
+from sluicegate.spark.controller import Control, Controller
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.runtime import start
 
 PATIENCE_S = 180.0
 ROWS = 240

@@ -22,11 +22,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from tests.spark.small_pipelines import refused, same, simple
 
-from headgate.errors import BadInput
-from headgate.spark.layout import Layout
-from headgate.spark.pipeline import Pipeline, Step, Stream
-from headgate.spark.runtime import Running, start
-from headgate.spark.waiting import wait_until
+from sluicegate.errors import BadInput
+from sluicegate.runlog.layout import Layout
+from sluicegate.spark.cluster.waiting import wait_until
+from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.pipeline.declaration import Pipeline, Step, Stream
+from sluicegate.spark.pipeline.runtime import Running, start
 
 pytestmark = pytest.mark.slow
 
@@ -133,7 +134,7 @@ def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stor
             node.name: {record.processors for record in running.records(node.name)} for node in running.graph.nodes
         }
         streams = ("left", "right", "both")
-        wait_until(lambda: all(len(Layout(told.folder).edge(s).numbers()) == 1 for s in streams), 20.0, 0.2)
+        wait_until(lambda: all(len(FolderEdge(Layout(told.folder).edge(s)).numbers()) == 1 for s in streams), 20.0, 0.2)
         told.left_on = {s: len(list((told.folder / "edges" / s / "data").iterdir())) for s in streams}
         told.nodes = json.loads(Layout(told.folder).nodes.read_text())
     told.restarts += running.restarts
@@ -192,7 +193,7 @@ def test_a_sink_that_writes_is_called_with_every_row_and_a_number_that_is_never_
 
 def test_what_every_reader_has_taken_is_deleted_and_what_is_kept_stays(story: Story) -> None:
     assert all(left <= 1 for left in story.left_on.values()), story.left_on
-    assert len(Layout(story.folder).edge("totals").numbers()) > 1
+    assert len(FolderEdge(Layout(story.folder).edge("totals")).numbers()) > 1
 
 
 def test_the_one_node_tells_what_it_takes_of_the_machine(story: Story) -> None:

@@ -11,12 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.spark.small_pipelines import ids_of, numbers, refused, same, simple
 
-from headgate.spark.failures import OperatorFailed
-from headgate.spark.kept import read_stream
-from headgate.spark.layout import Layout
-from headgate.spark.pipeline import Pipeline
-from headgate.spark.runtime import start
-from headgate.spark.waiting import wait_until
+from sluicegate.runlog.layout import Layout
+from sluicegate.spark.cluster.waiting import wait_until
+from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.edges.kept import read_stream
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.failures import OperatorFailed
+from sluicegate.spark.pipeline.runtime import start
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +59,7 @@ def test_a_poison_row_stops_its_operator_and_mended_code_goes_on_with_that_very_
         running.drain()
         assert ids_of(running.read("work")) == list(range(40))
     homes = {path.name for path in (moved / "edges" / "work" / "data").iterdir()}
-    assert len(homes) == len(Layout(moved).edge("work").numbers()), "what failed is removed"
+    assert len(homes) == len(FolderEdge(Layout(moved).edge("work")).numbers()), "what failed is removed"
 
 
 def test_a_stream_of_sparks_own_is_read_once_across_a_stop(spark: SparkSession, tmp_path: Path) -> None:

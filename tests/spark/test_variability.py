@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headgate.spark.batch_log import BatchRecord
-from headgate.spark.edges.births import Births
-from headgate.spark.variability import Variability
+from sluicegate.domain.births import Births
+from sluicegate.runlog.batch_log import BatchRecord
+from sluicegate.spark.observe.variability import Variability
 
 
 def batch(rows: int, work_s: float | None, cold: bool = False) -> BatchRecord:

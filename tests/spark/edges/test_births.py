@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.spark.edges.births import MOST, Births, quantile_s
+from sluicegate.domain.births import MOST, Births, quantile_s
 
 POINTS = st.lists(st.tuples(st.floats(0, 2e9), st.floats(0, 1e6)), max_size=200)
 

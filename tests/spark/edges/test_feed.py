@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headgate.errors import BadInput, EnvironmentLacks
-from headgate.spark.edges.feed import Feed
-from headgate.spark.edges.folder import FolderEdge
+from sluicegate.errors import BadInput, EnvironmentLacks
+from sluicegate.spark.edges.feed import Feed
+from sluicegate.spark.edges.folder import FolderEdge
 
 SCHEMA = (
     '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}},'

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.errors import BadInput
-from headgate.spark.edges.births import Births
-from headgate.spark.edges.folder import FolderEdge
-from headgate.spark.edges.manifest import DataFile
+from sluicegate.domain.births import Births
+from sluicegate.errors import BadInput
+from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.edges.manifest import DataFile
 
 SCHEMA = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
 OTHER = SCHEMA.replace("long", "string")

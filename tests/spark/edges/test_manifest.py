@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.spark.edges.births import Births
-from headgate.spark.edges.manifest import DataFile, Manifest
+from sluicegate.domain.births import Births
+from sluicegate.spark.edges.manifest import DataFile, Manifest
 
 FILES = st.lists(st.builds(DataFile, st.text(max_size=20), st.integers(0, 10**9)), max_size=5).map(tuple)
 BORN = st.lists(st.tuples(st.integers(0, 2 * 10**9).map(float), st.integers(1, 10**6).map(float)), max_size=5)

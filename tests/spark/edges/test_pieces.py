@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.spark.edges.pieces import Piece, group_rows, piece_of
-from headgate.spark.edges.shares import Slice
+from sluicegate.spark.edges.pieces import Piece, group_rows, piece_of
+from sluicegate.spark.edges.shares import Slice
 
 
 def read(piece: Piece) -> list[int]:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from headgate.spark.edges.births import Births
-from headgate.spark.edges.folder import FolderEdge
-from headgate.spark.edges.manifest import DataFile
-from headgate.spark.edges.pace import Pace
-from headgate.spark.edges.planner import EdgePlanner
-from headgate.spark.plan_file import OperatorPlan, Plan, PlanFile
+from sluicegate.domain.births import Births
+from sluicegate.runlog.plan_file import OperatorPlan, Plan, PlanFile
+from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.edges.manifest import DataFile
+from sluicegate.spark.edges.pace import Pace
+from sluicegate.spark.edges.planner import EdgePlanner
 
 SCHEMA = '{"type": "struct", "fields": [{"name": "id", "type": "long"}]}'
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.spark.edges.shares import LARGE_ROWS, cut
+from sluicegate.spark.edges.shares import LARGE_ROWS, cut
 
 SIZES = st.lists(st.integers(0, 300), max_size=8)
 

@@ -1,5 +1,0 @@
-// Before the first paint, so that a chosen theme never flashes the other one.
-{
-  const chosen = localStorage.getItem("headgate-theme");
-  if (chosen) document.documentElement.dataset.theme = chosen;
-}

@@ -1,0 +1,52 @@
+"""sluicegate: an elasticity control plane for Spark Structured Streaming.
+
+Names are imported when first used: Spark's Python workers import this package for an edge's reader alone, and must not
+pay for the compiled models.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sluicegate.config.topology_file import read_topology
+    from sluicegate.control.loop import LoopState, Settings, start, tick
+    from sluicegate.control.planning import Plan, make_plan
+    from sluicegate.domain import Goal, Limits, Topology
+    from sluicegate.spark.elastic import elastic
+    from sluicegate.spark.pipeline.declaration import Pipeline
+    from sluicegate.spark.session import spark_session
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Goal",
+    "Limits",
+    "LoopState",
+    "Pipeline",
+    "Plan",
+    "Settings",
+    "Topology",
+    "elastic",
+    "make_plan",
+    "read_topology",
+    "spark_session",
+    "start",
+    "tick",
+]
+
+_HOMES = {
+    "sluicegate.config.topology_file": ("read_topology",),
+    "sluicegate.domain": ("Goal", "Limits", "Topology"),
+    "sluicegate.control.loop": ("LoopState", "Settings", "start", "tick"),
+    "sluicegate.control.planning": ("Plan", "make_plan"),
+    "sluicegate.spark.elastic": ("elastic",),
+    "sluicegate.spark.pipeline.declaration": ("Pipeline",),
+    "sluicegate.spark.session": ("spark_session",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'sluicegate' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

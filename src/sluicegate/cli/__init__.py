@@ -1,0 +1,5 @@
+"""What people type."""
+
+from sluicegate.cli.app import main
+
+__all__ = ["main"]

@@ -1,0 +1,21 @@
+"""`sluicegate dashboard`: a run in the browser, live or after it ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sluicegate.dashboard.server import HOST, PORT, serve
+from sluicegate.runlog.runs import find_run
+
+
+def dashboard(
+    folder: Annotated[Path | None, typer.Argument(metavar="[FOLDER]", help="Of the run; else the newest.")] = None,
+    port: Annotated[int, typer.Option(help="Where it listens; 0: any port that is free.")] = PORT,
+    host: Annotated[str, typer.Option(help="Beyond this machine (0.0.0.0) a token is needed, and printed.")] = HOST,
+) -> int:
+    """Show a run in the browser: topology, latency, load, processors, every decision, and what would be."""
+    serve(find_run(folder), host, port)
+    return 0

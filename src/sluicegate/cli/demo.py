@@ -1,0 +1,89 @@
+"""`sluicegate demo`: a shop on real Spark, its load triples and falls back, and the pipeline follows while you look."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sluicegate.cli.beside import Watching
+from sluicegate.cli.out import place_for
+from sluicegate.cli.wanted import LOCAL, Ground, Wanted, the_app, the_length_s, the_load, the_policy, the_promise
+from sluicegate.errors import BadInput
+
+_PAGE = "sluicegate-demo.html"
+_WORKER_CORES = 3
+_EXECUTORS = "1:3"
+_CLUSTER_PROMISE = "mean=10s"
+_CLUSTER_SHARE = 0.4
+"""Of the application's load: nodes that start on the machine which does the work take its cores for a while."""
+_LENGTH, _CLUSTER_LENGTH = "120", "150"
+"""With nodes a little longer, so that they are seen to go as well."""
+
+
+def demo(
+    length: Annotated[
+        str | None, typer.Option("--seconds", metavar="S", help=f"How long to feed it: 60, 3min [{_LENGTH}].")
+    ] = None,
+    app: Annotated[str, typer.Option(metavar="APP", help="What runs; see `sluicegate apps`.")] = "shop",
+    policy: Annotated[str, typer.Option(help="Who decides; see `sluicegate policies`.")] = "sluicegate",
+    slo: Annotated[list[str] | None, typer.Option(metavar="GOAL", help="The promise, such as mean=4s.")] = None,
+    calm_per_s: Annotated[float | None, typer.Option("--rate", help="Rows a second while calm.")] = None,
+    master: Annotated[str, typer.Option(metavar="M", help="Where it runs; see `sluicegate run --help`.")] = LOCAL,
+    executors: Annotated[
+        str | None, typer.Option(metavar="LEAST:MOST", help="Executors that come and go (on a cluster).")
+    ] = None,
+    cluster: Annotated[
+        bool,
+        typer.Option(
+            "--cluster",
+            help="On a cluster of local workers, made for it: nodes follow too. They start on the machine that does "
+            f"the work, so the promise is {_CLUSTER_PROMISE} and the load {_CLUSTER_SHARE:g} of the usual [150 s].",
+        ),
+    ] = False,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help=f"The page at the end [{_PAGE}].")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the dashboard; 0 is a free one.")] = 0,
+    dashboard: Annotated[bool, typer.Option(help="Show the run on a page while it goes on.")] = True,
+    browser: Annotated[bool, typer.Option(help="Open that page, where there is a desktop.")] = True,
+    json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+) -> int:
+    """Run a shop's top-N on Spark under a load that triples and falls back, and show every move with its reason."""
+    from sluicegate.cli.one_run import Telling, run_and_tell
+
+    if cluster and (master != LOCAL or executors):
+        raise BadInput("--cluster brings its own master and executors: leave --master and --executors out")
+    length_s, chosen = the_length_s(length or (_CLUSTER_LENGTH if cluster else _LENGTH)), the_app(app)
+    if cluster:
+        chosen = replace(chosen, slo=_CLUSTER_PROMISE, calm_per_s=chosen.calm_per_s * _CLUSTER_SHARE)
+    decides, promise, load = the_policy(policy), the_promise(chosen, slo), the_load(chosen, calm_per_s, None)
+    telling = Telling(json_out, place_for(html) if html else _page())
+    beside = Watching(dashboard, port, browser and not json_out, telling.progress)
+    with _own_cluster() if cluster else nullcontext(Ground(master, executors)) as ground:
+        return run_and_tell(Wanted(chosen, decides, promise, load, length_s, ground), None, telling, beside)
+
+
+def _page() -> Path:
+    """In the current folder; where nothing can be written there, in the temporary one, as the last line then says."""
+    try:
+        return place_for(Path(_PAGE))
+    except BadInput:
+        return Path(tempfile.gettempdir()) / _PAGE
+
+
+@contextmanager
+def _own_cluster() -> Iterator[Ground]:
+    """A master and one worker in a folder of their own; more come when executors need them, and all end with this."""
+    from sluicegate.spark.cluster.standalone import Cluster
+
+    with tempfile.TemporaryDirectory(prefix="sluicegate-cluster-", ignore_cleanup_errors=True) as folder:
+        cluster = Cluster(Path(folder))
+        try:
+            cluster.up(1, _WORKER_CORES, "1g")
+            yield Ground(f"cluster:{folder}", _EXECUTORS, _WORKER_CORES)
+        finally:
+            cluster.down()

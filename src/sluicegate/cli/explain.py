@@ -1,0 +1,80 @@
+"""`sluicegate explain`: one decision, from what was measured to what came of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from sluicegate.cli.out import console, print_json
+from sluicegate.errors import BadInput
+from sluicegate.report.explained import Explained, explained
+from sluicegate.report.figures import clock, promise, rate, seconds
+from sluicegate.report.plain_words import meaning, plain
+from sluicegate.runlog.run_record import RunRecord, read_record
+from sluicegate.runlog.runs import find_run
+
+
+def explain(
+    decision: Annotated[int | None, typer.Argument(metavar="[DECISION]", help="Its number; else the last.")] = None,
+    folder: Annotated[Path | None, typer.Option(metavar="DIR", help="Of the run; else the newest.")] = None,
+    json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+) -> int:
+    """Explain a decision: what was measured and forecast, every reason and refusal, and what came of it."""
+    record = read_record(find_run(folder))
+    found = explained(record, _number(record, decision))
+    if json_out:
+        print_json(found.document())
+    else:
+        _show(found, record, console())
+    return 0
+
+
+def _number(record: RunRecord, asked: int | None) -> int:
+    numbers = [int(decision["number"]) for decision in record.decisions]
+    if not numbers:
+        raise BadInput(f"nothing was decided in {record.folder} so far: look at it with `sluicegate status`")
+    if asked is not None and asked not in numbers:
+        raise BadInput(f"no decision {asked}: there are {numbers[0]} to {numbers[-1]}")
+    return numbers[-1] if asked is None else asked
+
+
+def _show(found: Explained, record: RunRecord, out: Console) -> None:
+    decision = found.decision
+    moves = ", ".join(f"{r['operator']} from {r['have']} to {r['want']} processors" for r in decision["rescales"])
+    at = clock(float(decision["at_s"]) - record.began_s)
+    out.print(f"[bold]decision {decision['number']} of {found.of}, {at} after the start: {escape(moves)}[/]")
+    out.print(f"{escape(record.app)}, {escape(record.policy)}, {promise(record.bounds)}\n")
+    _list(out, "measured", [_measured(found), *(_operator(name, found) for name in found.moved)])
+    _list(out, "forecast", [found.forecast] if found.forecast else ["none was at hand"])
+    _list(out, "why", [plain(reason) for reason in decision["reasons"]])
+    refused = [f"{r['why']} ({r['rule']}: {meaning(r['rule'])})" for r in decision.get("refusals") or []]
+    _list(out, "not done, and why", refused)
+    _list(out, "what came of it", found.came_of_it())
+
+
+def _list(out: Console, title: str, lines: list[str]) -> None:
+    if lines:
+        out.print(f"[bold]{title}[/]")
+        for line in lines:
+            out.print(f"  - {escape(line)}", soft_wrap=True)
+
+
+def _measured(found: Explained) -> str:
+    came, backlog = found.arrivals_per_s, found.before.get("backlog_rows")
+    waiting = f", {backlog:,.0f} rows waited" if backlog is not None else ""
+    return f"{rate(came) if came is not None else 'no rate'} came in, latency {seconds(found.mean_s)}{waiting}"
+
+
+def _operator(name: str, found: Explained) -> str:
+    told = (found.before.get("operators") or {}).get(name) or {}
+    busy, queue, served = told.get("utilisation"), told.get("queue_rows"), told.get("service_per_s")
+    parts = [
+        f"{busy:.0%} busy" if busy is not None else "",
+        f"{queue:,.0f} rows waited there" if queue is not None else "",
+        f"one processor serves {rate(served)}" if served is not None else "",
+    ]
+    return f"{name}: " + (", ".join(part for part in parts if part) or "nothing")

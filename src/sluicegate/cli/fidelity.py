@@ -1,0 +1,149 @@
+"""`sluicegate fidelity`: how well the models predict an application on Spark."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sluicegate.cli.out import console, place_for, print_json, write_page
+from sluicegate.cli.wanted import the_app, the_length_s
+from sluicegate.config.goal_text import duration_s, pairs_from
+from sluicegate.errors import BadInput
+from sluicegate.lab.fidelity.cells import HEADINGS, cells
+from sluicegate.report.figures import rate, seconds
+
+if TYPE_CHECKING:
+    from sluicegate.lab.fidelity.fidelity import Fidelity
+
+
+def fidelity(
+    app: Annotated[str, typer.Argument(metavar="APP", help="An application's name, or a file such as app.py.")],
+    rate_per_s: Annotated[
+        float | None, typer.Option("--rate", help="Rows a second of every source; else what makes it busy.")
+    ] = None,
+    count: Annotated[int, typer.Option("--settings", min=2, help="Allocations to compare.")] = 6,
+    total: Annotated[
+        int | None, typer.Option(min=1, metavar="K", help="Only allocations of so many processors in all.")
+    ] = None,
+    most: Annotated[
+        str | None,
+        typer.Option(metavar="K|NAME=K,..", help="At most so many for an operator: cores, where it computes."),
+    ] = None,
+    length: Annotated[str, typer.Option("--seconds", metavar="S", help="How long each of them runs a round.")] = "25",
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds; the median counts, so that a pause does not.")] = 1,
+    pace: Annotated[
+        str | None, typer.Option(metavar="S", help="A batch so often where rows come in; else what leaves cores free.")
+    ] = None,
+    master: Annotated[str, typer.Option(metavar="M", help="Where Spark runs.")] = "local[16]",
+    fuse: Annotated[bool, typer.Option(help="Let neighbours share a query where that pays.")] = True,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="A page with the picture.")] = None,
+    json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+) -> int:
+    """Measure an application's operators, predict allocations, run them, and compare."""
+    from sluicegate.lab.fidelity.fidelity import measure_fidelity
+    from sluicegate.lab.fidelity.page import fidelity_page
+    from sluicegate.spark.session import spark_session
+
+    chosen, length_s = the_app(app), the_length_s(length)
+    if rate_per_s is not None and not rate_per_s > 0:
+        raise BadInput(f"--rate is {rate_per_s:g}: give rows a second, above 0")
+    page, limits = place_for(html) if html else None, None if most is None else most_from(most)
+    told = Console(stderr=True, highlight=False, quiet=json_out)
+    told.print(f"starting Spark ({master}) and {chosen.name}")
+    spark = spark_session(master, {"spark.driver.memory": "1g"}, f"sluicegate fidelity {chosen.name}")
+    try:
+        with tempfile.TemporaryDirectory(prefix="sluicegate-fidelity-") as home:
+            pace_s = None if pace is None else duration_s(pace)
+            found = measure_fidelity(
+                chosen,
+                spark,
+                Path(home) / "run",
+                rate_per_s,
+                count,
+                length_s,
+                told.print,
+                fuse,
+                pace_s,
+                total=total,
+                most=limits,
+                rounds=rounds,
+            )
+    finally:
+        spark.stop()
+    if page is not None:
+        write_page(page, fidelity_page([found]))
+    print_json(as_document(found)) if json_out else show(found, console())
+    return 0
+
+
+def most_from(text: str) -> int | dict[str, int]:
+    """One limit for all operators, or one for each that is named.
+
+    >>> most_from("2"), most_from("detect=2, report=1")
+    (2, {'detect': 2, 'report': 1})
+    """
+    found = pairs_from(text if "=" in text else f"all={text}", "--most")
+    for name, count in found.items():
+        if count < 1 or count != int(count):
+            raise BadInput(f"--most of {name} is {count:g}: give a whole number of at least 1")
+    return {name: int(count) for name, count in found.items()} if "=" in text else int(found["all"])
+
+
+def as_document(found: Fidelity) -> dict[str, object]:
+    """Times in seconds, rates in rows of one source a second."""
+    from sluicegate.lab.fidelity.settings import median_error, pairs_in_order
+
+    right, pairs = pairs_in_order(found.settings, lambda one: one.predicted.mean_s)
+    law = found.law
+    return {
+        "app": found.app,
+        "rate_per_s": found.rate_per_s,
+        "pace_s": found.pace_s,
+        "median_error": median_error(found.settings),
+        "pairs_in_order": right,
+        "pairs": pairs,
+        "operators": {
+            o.name: {
+                "service_per_s": o.service_per_s,
+                "batch": None if o.batch is None else asdict(o.batch),
+                "visits": law.visited[o.name],
+                "noise_scv": law.noise_scv[o.name],
+                "r2": law.r2[o.name],
+            }
+            for o in law.topology.operators
+        },
+        "settings": [{**asdict(one), "error": one.error} for one in found.settings],
+    }
+
+
+def show(found: Fidelity, out: Console) -> None:
+    """The law of each operator, then every setting."""
+    from sluicegate.lab.fidelity.settings import median_error, pairs_in_order
+
+    out.print(f"  processors of {', '.join(found.law.topology.names)}")
+    for o in found.law.topology.operators:
+        if o.batch is not None:
+            law = f"{o.batch.overhead_s:.3f} s + {o.batch.per_task_s:.3f} s k + n/(k {o.service_per_s:,.0f}/s)"
+            scatter = found.law.noise_scv[o.name] ** 0.5
+            out.print(f"  {o.name}: b = {law}, R2 {found.law.r2[o.name]:.2f}, scatter beside rows {scatter:.0%}")
+    out.print(_table(found))
+    right, pairs = pairs_in_order(found.settings, lambda one: one.predicted.mean_s)
+    out.print(
+        f"[bold]{found.app}[/] at {rate(found.rate_per_s)}, a batch every {seconds(found.pace_s)} where rows come in: "
+        f"median error of the mean {median_error(found.settings):.1%}, {right} of {pairs} pairs in the right order"
+    )
+
+
+def _table(found: Fidelity) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in HEADINGS:
+        table.add_column(heading, justify="right")
+    for one in found.settings:
+        table.add_row(*cells(one))
+    return table

@@ -1,0 +1,30 @@
+"""`sluicegate report`: a run as a page that needs nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from sluicegate.cli.out import console, write_page
+from sluicegate.report.figures import promise, share
+from sluicegate.report.run_figures import kept_share
+from sluicegate.report.run_page import run_page
+from sluicegate.runlog.run_record import read_record
+from sluicegate.runlog.runs import find_run
+
+
+def report(
+    folder: Annotated[Path | None, typer.Argument(metavar="[FOLDER]", help="Of the run; else the newest.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Where [sluicegate-APP.html].")] = None,
+) -> int:
+    """Write the page of a run: what was promised, kept and paid, with pictures and every decision."""
+    record = read_record(find_run(folder))
+    path = html or Path(f"sluicegate-{record.app}.html")
+    write_page(path, run_page(record))
+    kept, of_what = kept_share(record)
+    said = f"{record.app}: {promise(record.bounds)} kept for {share(kept)} {of_what}, {len(record.decisions)} moves"
+    console().print(f"{escape(said)}; the page is {escape(str(path))}", soft_wrap=True)
+    return 0

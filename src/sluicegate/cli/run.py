@@ -1,0 +1,70 @@
+"""`sluicegate run`: an application on Spark under the control loop, its promise kept, its answer checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sluicegate.cli.out import place_for
+from sluicegate.cli.wanted import (
+    LOCAL,
+    Ground,
+    Wanted,
+    the_app,
+    the_length_s,
+    the_load,
+    the_policy,
+    the_promise,
+    the_settings,
+)
+
+
+def run(
+    app: Annotated[str, typer.Argument(metavar="APP", help="An application's name, or a file such as app.py.")],
+    length: Annotated[str, typer.Option("--seconds", metavar="S", help="How long to feed it: 60, 3min.")] = "120",
+    policy: Annotated[str, typer.Option(help="Who decides; see `sluicegate policies`.")] = "sluicegate",
+    slo: Annotated[
+        list[str] | None, typer.Option(metavar="GOAL", help="The promise, for example mean=2s or p95=5s.")
+    ] = None,
+    master: Annotated[
+        str,
+        typer.Option(
+            metavar="M",
+            help="local[N], spark://..., yarn, k8s://..., or cluster: the one that `sluicegate cluster up` started.",
+        ),
+    ] = LOCAL,
+    load: Annotated[Path | None, typer.Option(metavar="FILE", help="A trace (CSV) to follow; else it triples.")] = None,
+    given: Annotated[
+        Path | None, typer.Option("--input", metavar="FILE", help="Real records to feed, over and over.")
+    ] = None,
+    calm_per_s: Annotated[float | None, typer.Option("--rate", help="Rows a second while calm.")] = None,
+    budget: Annotated[int | None, typer.Option(help="Processors there are; else the slots of the master.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Where the pipeline lives; there already: it resumes.")] = None,
+    executors: Annotated[
+        str | None, typer.Option(metavar="LEAST:MOST", help="Executors that come and go (on a cluster).")
+    ] = None,
+    executor_cores: Annotated[int, typer.Option(min=1, help="Slots of one executor (on a cluster).")] = 1,
+    conf: Annotated[list[str] | None, typer.Option(metavar="K=V", help="Spark settings.")] = None,
+    fuse: Annotated[bool, typer.Option(help="Let neighbours share a query where that pays.")] = True,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only advise: log decisions, move nothing.")] = False,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with pictures.")] = None,
+    json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+) -> int:
+    """Run an application on Spark and let its parallelism follow the load."""
+    from sluicegate.cli.one_run import Telling, run_and_tell
+
+    length_s, chosen = the_length_s(length), the_app(app, given)
+    wanted = Wanted(
+        chosen,
+        the_policy(policy),
+        the_promise(chosen, slo),
+        the_load(chosen, calm_per_s, load),
+        length_s,
+        Ground(master, executors, executor_cores, the_settings(conf or [])),
+        budget,
+        fuse,
+        dry_run,
+    )
+    return run_and_tell(wanted, folder, Telling(json_out, html and place_for(html)))

@@ -1,0 +1,42 @@
+"""Spark's own words at its start go to a log, not between the lines of a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+
+from sluicegate.errors import EnvironmentLacks
+from sluicegate.spark.cluster.java import find_java
+
+_TAIL_CHARACTERS = 300
+
+
+@contextmanager
+def quiet_spark(log: Path) -> Iterator[None]:
+    """While Spark's Java process is born its standard error is ``log``, and stays that for as long as it lives.
+
+    What this process says meanwhile goes where it always goes.
+    """
+    find_java()
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        file = log.open("ab")
+    except OSError as problem:
+        raise EnvironmentLacks(f"{log.parent} cannot be written ({problem.strerror}): choose another folder") from None
+    with file, os.fdopen(os.dup(2), "w", encoding="utf-8", buffering=1) as ours, redirect_stderr(ours):
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        except PySparkException as problem:
+            told = _last_words(log) or str(problem)
+            raise EnvironmentLacks(f"Spark did not start ({told}): see `sluicegate doctor`") from problem
+        finally:
+            os.dup2(ours.fileno(), 2)
+
+
+def _last_words(log: Path) -> str:
+    return " ".join(log.read_text(encoding="utf-8", errors="replace").split())[-_TAIL_CHARACTERS:]

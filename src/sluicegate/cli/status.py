@@ -1,0 +1,150 @@
+"""`sluicegate status`: one look at a run."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from sluicegate.cli.out import console, print_json
+from sluicegate.report.figures import clock, promise, rate, seconds, share
+from sluicegate.runlog.run_record import RunRecord, measured_s, read_record
+from sluicegate.runlog.runs import find_run
+
+LATEST_BYTES = 300_000
+_SILENT_S = 30.0
+"""A controller that has said nothing for so long is not at work."""
+_FIGURES = ("arrivals_per_s", "utilisation", "queue_rows", "sojourn_s", "service_per_s")
+
+
+def status(
+    folder: Annotated[Path | None, typer.Argument(metavar="[FOLDER]", help="Of the run; else the newest.")] = None,
+    json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+) -> int:
+    """Show how a run is: promise, load, latency, processors, and the last decision with its reason."""
+    record = read_record(find_run(folder), LATEST_BYTES)
+    if json_out:
+        print_json(as_document(record, time.time()))
+    else:
+        _show(record, time.time(), console())
+    return 0
+
+
+def state_of(record: RunRecord, now_s: float) -> str:
+    """Whether a run goes on, and whether somebody steers it."""
+    if record.outcome:
+        return "stopped by hand" if record.outcome.get("interrupted") else "ended"
+    silent_s = now_s - float(record.last.get("at_s", record.began_s))
+    if record.controlled is False or (record.controlled is None and silent_s > _SILENT_S):
+        return "no controller: the last plan stays in force"
+    return "running" if silent_s <= _SILENT_S else f"the controller has said nothing for {seconds(silent_s)}"
+
+
+def as_document(record: RunRecord, now_s: float) -> dict[str, object]:
+    """The JSON of the command; what was not measured is null."""
+    last, late = record.last, record.late(record.last)
+    return {
+        "folder": str(record.folder),
+        "app": record.app,
+        "policy": record.policy,
+        "state": state_of(record, now_s),
+        "controller_alive": record.controlled,
+        "dry_run": bool(record.control.get("dry_run")),
+        "promise": record.bounds,
+        "promise_kept": None if late is None else not late,
+        "at_s": last.get("at_s"),
+        "arrivals_per_s": last.get("arrivals_per_s"),
+        "throughput_per_s": last.get("throughput_per_s"),
+        "backlog_rows": last.get("backlog_rows"),
+        "mean_s": measured_s(last),
+        "p95_s": measured_s(last, "p95"),
+        "predicted_mean_s": last.get("predicted_mean_s"),
+        "processors": last.get("running", {}),
+        "operators": _operators(record),
+        "executors": counted(record, "executors"),
+        "nodes": counted(record, "nodes"),
+        "last_decision": record.decisions[-1] if record.decisions else None,
+    }
+
+
+def _operators(record: RunRecord) -> dict[str, dict[str, object]]:
+    told = record.last.get("operators") or {}
+    return {name: {what: (told.get(name) or {}).get(what) for what in _FIGURES} for name in record.operators}
+
+
+def counted(record: RunRecord, what: str) -> int | None:
+    """Executors or nodes, as the fleet last told; of executors the controller may know too."""
+    told = [entry[what] for entry in record.fleet if entry.get(what) is not None]
+    last = record.last.get("executors") if what == "executors" else None
+    return int(told[-1]) if told else last
+
+
+def held(record: RunRecord) -> str:
+    """Processors, executors and nodes, as far as they are known."""
+    known = {"processor": sum((record.last.get("running") or {}).values())}
+    known |= {what[:-1]: n for what in ("executors", "nodes") if (n := counted(record, what)) is not None}
+    return ", ".join(f"{n} {what}" if n == 1 else f"{n} {what}s" for what, n in known.items())
+
+
+def headline(record: RunRecord, now_s: float) -> str:
+    """App, policy, state and promise in one line of markup."""
+    late = record.late(record.last)
+    kept = "" if late is None else ", [bold red]broken now[/]" if late else ", [green]kept[/]"
+    advice = " (only advises)" if record.control.get("dry_run") else ""
+    return (
+        f"[bold]{escape(record.app)}[/]  {escape(record.policy)}{advice}  {state_of(record, now_s)}  "
+        f"promise: {promise(record.bounds)}{kept}"
+    )
+
+
+def _show(record: RunRecord, now_s: float, out: Console) -> None:
+    last = record.last
+    out.print(headline(record, now_s))
+    out.print(f"[dim]{escape(str(record.folder))}[/]")
+    if not last:
+        out.print("the controller has not looked yet")
+        return
+    came, backlog = last.get("arrivals_per_s"), last.get("backlog_rows")
+    out.print(
+        f"load {rate(came) if came is not None else '-'}, latency mean {seconds(measured_s(last))}, "
+        f"p95 {seconds(measured_s(last, 'p95'))}, {backlog or 0:,.0f} rows wait"
+    )
+    out.print(held(record) + "\n")
+    out.print(_table(record))
+    if record.decisions:
+        out.print("\n" + last_decision(record))
+
+
+def _table(record: RunRecord) -> Table:
+    table = Table("operator", box=None, pad_edge=False)
+    for heading in ("k", "rows/s", "busy", "waiting", "time there"):
+        table.add_column(heading, justify="right")
+    for name, told in _operators(record).items():
+        k = record.last["running"].get(name, "-")
+        came, queue = told["arrivals_per_s"], told["queue_rows"]
+        cells = (_count(came), share(_number(told["utilisation"])), _count(queue), seconds(_number(told["sojourn_s"])))
+        table.add_row(escape(name), str(k), *cells)
+    return table
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _count(value: object) -> str:
+    number = _number(value)
+    return "-" if number is None else f"{number:,.0f}"
+
+
+def last_decision(record: RunRecord) -> str:
+    """The last move and its first reason, in one line of markup."""
+    decision = record.decisions[-1]
+    moves = ", ".join(f"{r['operator']} {r['have']} -> {r['want']}" for r in decision["rescales"])
+    why = decision["reasons"][0] if decision["reasons"] else "no reason was noted"
+    at = clock(float(decision["at_s"]) - record.began_s)
+    return f"decision {decision['number']} at {at}: {escape(moves)}: {escape(why)}"

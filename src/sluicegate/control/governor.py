@@ -1,0 +1,215 @@
+"""Whether a proposed move is made. Every refusal says which rule and why, in numbers.
+
+The rules, in the order they are asked:
+
+1. metrics        no arrival rate, or an observation older than ``stale_after_s``: nothing moves
+2. one at a time  a rescale still under way: nothing moves
+3. bounds         least and most processors, and the budget: the proposal is cut to them
+4. window         a smaller number is taken only as low as the largest proposal of the last ``settle_down_s``
+5. calm           while latency is above ``calm_share`` of its bound the total does not fall, whatever the model says
+6. dead band      an operator's change of at most ``dead_band`` of what it has is not worth making, unless it must
+7. no escalation  more was given last time and did not help, though every operator keeps up: no more until the load
+                  has changed
+8. cool-down      T_ra: ``cooldown_s`` since the last move, and since the start
+9. it pays        gain over ``horizon_s`` against the pause and the catching up, in slot-seconds
+
+Rule 9. A move stops the pipeline for ``pause_s``; with lambda arriving and capacity C it then needs
+pause lambda/(C - lambda) to catch up. All that time the slots serve old rows:
+
+    cost = (pause + catch-up) x slots            gain = slots given back x horizon        (fewer slots)
+                                                 gain = slots x horizon x share of E[T] cut (as many or more)
+
+where a promise that is broken now and kept after counts as the whole horizon.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sluicegate.control.rules import Attempt, Ledger, Request, Rules, Verdict
+from sluicegate.domain import Limits, Refusal, Rescale
+
+
+def govern(ledger: Ledger, request: Request, rules: Rules, limits: Limits) -> tuple[Ledger, Verdict]:
+    """Decide on one proposal.
+
+    >>> ask = Request(100.0, 100.0, 50.0, False, {"a": 2}, {"a": 4}, {"a": 1.2})
+    >>> _, verdict = govern(Ledger(moved_at_s=90.0), ask, Rules(cooldown_s=30.0), Limits())
+    >>> verdict.refusals[0].why
+    'moved 10 s ago, the cool-down is 30 s'
+    """
+    if ledger.moved_at_s is None:
+        ledger = replace(ledger, moved_at_s=request.now_s)
+    blocked = _metrics(request, rules) or _one_at_a_time(request)
+    if blocked:
+        return ledger, Verdict(request.have, (), (blocked,))
+    want, cut = _bounded(request, limits)
+    ledger = _remember(ledger, request.now_s, want, rules)
+    kept, settling = _not_below_recent(ledger, request, want)
+    kept, hot = _not_while_late(request, kept, rules)
+    kept, idle = _beyond_dead_band(request, kept, rules)
+    if limits.budget is not None and sum(kept.values()) > limits.budget:
+        kept, settling, hot, idle = want, (), (), ()  # processors that stay where they are would break the budget
+    want, notes = kept, (*cut, *settling, *hot, *idle)
+    if all(want[name] == have for name, have in request.have.items()):
+        return ledger, Verdict(request.have, (), notes)
+    blocked = _no_escalation(ledger, request, want, rules) or _cool_down(ledger, request, rules)
+    blocked = blocked or _must_pay(request, want, rules)
+    if blocked:
+        return ledger, Verdict(request.have, (), (*notes, blocked))
+    return _moved(ledger, request, want), Verdict(want, _changes(request, want), notes)
+
+
+def _metrics(request: Request, rules: Rules) -> Refusal | None:
+    if request.arrivals_per_s is None:
+        return Refusal("metrics", "no arrival rate was measured: what runs stays")
+    age = request.now_s - request.observed_at_s
+    if age > rules.stale_after_s:
+        return Refusal("metrics", f"the observation is {age:.3g} s old, at most {rules.stale_after_s:g} s is trusted")
+    return None
+
+
+def _one_at_a_time(request: Request) -> Refusal | None:
+    return Refusal("one at a time", "a rescale is still under way: 1 of at most 1") if request.rescaling else None
+
+
+def _bounded(request: Request, limits: Limits) -> tuple[dict[str, int], tuple[Refusal, ...]]:
+    asked = {name: request.want.get(name, have) for name, have in request.have.items()}
+    inside = not limits.most_of and limits.least <= min(asked.values()) and max(asked.values()) <= limits.most
+    want = asked if inside else {name: limits.clamp(name, count) for name, count in asked.items()}
+    notes = []
+    if not inside:
+        notes = [
+            Refusal("bounds", f"{name}: {request.want[name]} processors wanted, {count} is the bound")
+            for name, count in want.items()
+            if request.want.get(name, count) != count
+        ]
+    if limits.budget is not None and sum(want.values()) > limits.budget:
+        total, kept = sum(want.values()), sum(request.have.values())
+        notes.append(Refusal("bounds", f"{total} processors wanted in all, the budget is {limits.budget}: {kept} stay"))
+        want = dict(request.have)
+    return want, tuple(notes)
+
+
+def _remember(ledger: Ledger, now_s: float, want: Mapping[str, int], rules: Rules) -> Ledger:
+    """Wishes of the window, by twelfths of it: within one the largest is kept, so a fast tick stays cheap."""
+    kept = tuple(entry for entry in ledger.wanted if now_s - entry[0] < rules.settle_down_s)
+    if kept and now_s - kept[-1][0] < rules.settle_down_s / 12:
+        at_s, last = kept[-1]
+        largest = {name: max(count, last.get(name, 0)) for name, count in want.items()}
+        return replace(ledger, wanted=(*kept[:-1], (at_s, largest)))
+    return replace(ledger, wanted=(*kept, (now_s, want)))
+
+
+def _not_below_recent(
+    ledger: Ledger, request: Request, want: dict[str, int]
+) -> tuple[dict[str, int], tuple[Refusal, ...]]:
+    lower = [name for name, have in request.have.items() if want[name] < have]
+    if not lower:
+        return want, ()
+    out, notes = dict(want), []
+    for name in lower:
+        recent = max(entry[1].get(name, 0) for entry in ledger.wanted)
+        out[name] = min(request.have[name], max(want[name], recent))
+        if out[name] != want[name]:
+            age = request.now_s - ledger.wanted[0][0]
+            notes.append(
+                Refusal(
+                    "window", f"{name}: {want[name]} wanted, but {recent} was within the last {age:.3g} s: {out[name]}"
+                )
+            )
+    return out, tuple(notes)
+
+
+def _not_while_late(request: Request, want: dict[str, int], rules: Rules) -> tuple[dict[str, int], tuple[Refusal, ...]]:
+    fewer = sum(request.have.values()) - sum(want.values())
+    if fewer <= 0 or request.late is None or request.late <= rules.calm_share:
+        return want, ()
+    why = f"latency is at {request.late:.2f}x its bound, {fewer} processors fewer only below {rules.calm_share:g}x"
+    return {name: max(count, request.have[name]) for name, count in want.items()}, (Refusal("calm", why),)
+
+
+def _beyond_dead_band(
+    request: Request, want: dict[str, int], rules: Rules
+) -> tuple[dict[str, int], tuple[Refusal, ...]]:
+    out, notes = dict(want), []
+    changes = [(name, have) for name, have in request.have.items() if want[name] != have]
+    for name, have in changes:
+        change = abs(want[name] - have)
+        pressed = want[name] > have and request.utilisation.get(name, 1.0) > rules.must_share
+        if change <= rules.dead_band * have and not pressed:
+            out[name] = have
+            notes.append(
+                Refusal(
+                    "dead band", f"{name}: {have} -> {want[name]} is {change / have:.1%}, within {rules.dead_band:.0%}"
+                )
+            )
+    return out, tuple(notes)
+
+
+def _no_escalation(ledger: Ledger, request: Request, want: Mapping[str, int], rules: Rules) -> Refusal | None:
+    last, total = ledger.last_raise, sum(want.values())
+    if last is None or total <= sum(request.have.values()) or request.late is None or last.late is None:
+        return None
+    if any(busy >= rules.must_share for busy in request.utilisation.values()):
+        return None  # an operator cannot keep up: it is plain what more are for
+    more_load = (request.arrivals_per_s or 0.0) > last.arrivals_per_s * (1 + rules.dead_band)
+    helped = request.late < last.late * (1 - rules.helped_share)
+    if request.late <= 1 or more_load or helped:
+        return None
+    return Refusal(
+        "no escalation",
+        f"{last.processors} processors were given {request.now_s - last.at_s:.3g} s ago and latency stayed at "
+        f"{request.late:.2f}x its bound (was {last.late:.2f}x): more do not help at this load",
+    )
+
+
+def _cool_down(ledger: Ledger, request: Request, rules: Rules) -> Refusal | None:
+    since = request.now_s - (ledger.moved_at_s if ledger.moved_at_s is not None else request.now_s)
+    if since >= rules.cooldown_s:
+        return None
+    return Refusal("cool-down", f"moved {since:.3g} s ago, the cool-down is {rules.cooldown_s:g} s")
+
+
+def _must_pay(request: Request, want: Mapping[str, int], rules: Rules) -> Refusal | None:
+    arrivals = request.arrivals_per_s or 0.0
+    spare = request.capacity_want_per_s - arrivals
+    catch_up = 0.0 if math.isinf(spare) or spare <= 0 else rules.pause_s * arrivals / spare
+    have, then = sum(request.have.values()), sum(want.values())
+    cost = (rules.pause_s + catch_up) * max(have, then)
+    freed = have - then if then < have else then * _share_cut(request)
+    gain = freed * rules.horizon_s
+    if gain > cost or cost == 0:
+        return None
+    return Refusal(
+        "it pays",
+        f"gain {gain:.4g} slot-seconds over {rules.horizon_s:g} s, cost {cost:.4g} "
+        f"({rules.pause_s:g} s pause, {catch_up:.3g} s catching up, {max(have, then)} slots)",
+    )
+
+
+def _share_cut(request: Request) -> float:
+    """The share of E[T] that the move takes away; all of it where a broken promise or a growing queue ends."""
+    late = request.late is not None and request.late > 1
+    if late or any(busy >= 1 for busy in request.utilisation.values()):
+        return 1.0
+    have_s, want_s = request.sojourns_s()
+    if math.isinf(have_s):
+        return 1.0
+    return max(1 - want_s / have_s, 0.0) if have_s > 0 else 0.0
+
+
+def _changes(request: Request, want: Mapping[str, int]) -> tuple[Rescale, ...]:
+    return tuple(
+        Rescale(name, have, want[name], f"{have} -> {want[name]} at {request.utilisation.get(name, 0.0):.0%} busy")
+        for name, have in request.have.items()
+        if want[name] != have
+    )
+
+
+def _moved(ledger: Ledger, request: Request, want: Mapping[str, int]) -> Ledger:
+    raised = sum(want.values()) > sum(request.have.values())
+    attempt = Attempt(request.now_s, request.arrivals_per_s or 0.0, request.late, sum(want.values()))
+    return replace(ledger, moved_at_s=request.now_s, last_raise=attempt if raised else ledger.last_raise)

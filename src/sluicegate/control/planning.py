@@ -1,0 +1,191 @@
+"""A plan before deployment: topology, rate and goal into processors, slots, machines, mapping and expectations.
+
+Policy, placer and models are composed here once; the command line only shows what comes out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sluicegate.domain import Bundle, Goal, Limits, Operator, Placement, Prediction, Proposal, Topology
+from sluicegate.errors import Infeasible
+from sluicegate.model.mapping_rate import Routing, mapping_rate
+from sluicegate.model.sojourn import predict
+from sluicegate.place.catalogue import placer
+from sluicegate.place.extra_slots import place_with_extra_slots
+from sluicegate.policy.catalogue import Entry, policy_entry
+from sluicegate.policy.demand import situation_at, stations_of
+from sluicegate.policy.settle import settle
+from sluicegate.policy.spread import sustained_per_s
+from sluicegate.policy.vms import VM_SIZES, rent
+from sluicegate.policy.whole_slots import bundles_of
+
+# Beyond this many threads nobody reads a mapping, and the slower mappers would take minutes.
+MOST_MAPPED_THREADS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything `sluicegate plan` tells."""
+
+    policy: str
+    topology: Topology
+    rate_per_s: float
+    proposal: Proposal
+    slots: int
+    extra_slots: int
+    vm_sizes: tuple[int, ...]
+    mapping: Mapping[str, tuple[tuple[str, int], ...]]
+    predicted: Prediction
+    cost_per_hour: float
+    feasible: bool
+    reasons: tuple[str, ...]
+
+
+def make_plan(
+    topology: Topology,
+    rate_per_s: float,
+    policy: str,
+    goal: Goal | None = None,
+    limits: Limits | None = None,
+    mapper: str | None = None,
+    vm_sizes: tuple[int, ...] = VM_SIZES,
+    source_rates: Mapping[str, float] | None = None,
+) -> Plan:
+    """The plan of one policy; a goal that cannot be met gives the best there is, ``feasible`` false, and says why.
+
+    >>> from sluicegate.domain import Edge
+    >>> one = Topology("t", (Operator("a", 10.0),), (Edge("source", "a"),))
+    >>> plan = make_plan(one, 25.0, "drs", Goal(mean_s=0.2))
+    >>> plan.proposal.processors, plan.slots, plan.vm_sizes, round(plan.predicted.sojourn.mean_s, 3)
+    ({'a': 4}, 4, (4,), 0.121)
+    """
+    goal, limits, entry = goal or Goal(), limits or Limits(), policy_entry(policy)
+    proposal = _proposed(entry, topology, rate_per_s, goal, limits, source_rates)
+    bundles = bundles_of(topology, proposal.processors, proposal)
+    needed = _slots(proposal, bundles)
+    placement, notes = _mapped(topology, bundles, needed, mapper or entry.mapper, vm_sizes)
+    fleet = rent(needed + placement.extra_slots, vm_sizes, limits.price_per_slot_hour)
+    predicted = _predicted(topology, rate_per_s, proposal, placement, source_rates)
+    broken = _broken(goal, predicted, fleet.cost_per_hour)
+    enough = predicted.rate_per_s >= rate_per_s * (1 - 1e-9)
+    return Plan(
+        policy=policy,
+        topology=topology,
+        rate_per_s=rate_per_s,
+        proposal=proposal,
+        slots=needed + placement.extra_slots,
+        extra_slots=placement.extra_slots,
+        vm_sizes=fleet.sizes,
+        mapping=placement.slots,
+        predicted=predicted,
+        cost_per_hour=fleet.cost_per_hour,
+        feasible=proposal.feasible and enough and not broken,
+        reasons=(*proposal.reasons, *notes, *placement.reasons, *_strained(predicted, rate_per_s), *broken),
+    )
+
+
+def _proposed(
+    entry: Entry,
+    topology: Topology,
+    rate_per_s: float,
+    goal: Goal,
+    limits: Limits,
+    source_rates: Mapping[str, float] | None,
+) -> Proposal:
+    policy = entry.build((rate_per_s,))
+    if entry.reactive:
+        proposal, steps = settle(policy, topology, rate_per_s, goal, limits)
+        note = f"reactive: what it settles at under a constant {rate_per_s:.4g} rows/s, after {steps} steps of a minute"
+        return replace(proposal, reasons=(note, *proposal.reasons))
+    situation = situation_at(topology, rate_per_s, goal, limits, source_rates)
+    return policy.propose(policy.start(), situation)[1]
+
+
+def _slots(proposal: Proposal, bundles: tuple[Bundle, ...]) -> int:
+    """The planner's own count, else ceil(max(sum of CPU, sum of memory)), at least one."""
+    if proposal.slots is not None:
+        return proposal.slots
+    return max(math.ceil(max(sum(b.cpu for b in bundles), sum(b.memory for b in bundles)) - 1e-9), 1)
+
+
+def _mapped(
+    topology: Topology, bundles: tuple[Bundle, ...], slots: int, mapper: str, vm_sizes: tuple[int, ...]
+) -> tuple[Placement, tuple[str, ...]]:
+    chosen = placer(mapper)
+    threads = sum(bundle.threads for bundle in bundles)
+    if threads > MOST_MAPPED_THREADS:
+        return Placement((), {}), (f"not mapped: {threads:,} threads, at most {MOST_MAPPED_THREADS:,} are",)
+    try:
+        placement = place_with_extra_slots(chosen, topology, bundles, slots, vm_sizes)
+    except Infeasible as problem:
+        return Placement((), {}), (f"not mapped: {problem}",)
+    extra = f", {placement.extra_slots} of them extra" if placement.extra_slots else ""
+    return placement, (f"{mapper} maps {threads} threads to {slots + placement.extra_slots} slots{extra}",)
+
+
+def _predicted(
+    topology: Topology,
+    rate_per_s: float,
+    proposal: Proposal,
+    placement: Placement,
+    source_rates: Mapping[str, float] | None,
+) -> Prediction:
+    """Latency and rate of the plan; threads that share a slot serve at the rate their profile gives them together."""
+    real = topology.with_operators(_as_placed(topology, proposal, placement))
+    return predict_allocation(real, rate_per_s, proposal.processors, source_rates)
+
+
+def predict_allocation(
+    topology: Topology,
+    rate_per_s: float,
+    processors: Mapping[str, int],
+    source_rates: Mapping[str, float] | None = None,
+) -> Prediction:
+    """What the models say of an allocation under a rate.
+
+    >>> from sluicegate.domain import Edge
+    >>> one = Topology("t", (Operator("a", 10.0),), (Edge("source", "a"),))
+    >>> round(predict_allocation(one, 6.0, {"a": 1}).sojourn.mean_s, 3)
+    0.25
+    """
+    stations = stations_of(situation_at(topology, rate_per_s, source_rates=source_rates))
+    return predict(topology, stations, processors, sustained_per_s(topology, dict(processors)))
+
+
+def _as_placed(topology: Topology, proposal: Proposal, placement: Placement) -> tuple[Operator, ...]:
+    if not placement.slots or not any(operator.profile for operator in topology.operators):
+        return topology.operators
+    tasks = mapping_rate(topology, placement).tasks
+    return tuple(
+        replace(o, service_per_s=tasks[o.name].rate_per_s(Routing.SLOT_AWARE) / proposal.processors[o.name])
+        if o.profile is not None and tasks[o.name].threads
+        else o
+        for o in topology.operators
+    )
+
+
+def _strained(predicted: Prediction, rate_per_s: float) -> tuple[str, ...]:
+    """What to know of a plan with no capacity to spare."""
+    carried = predicted.rate_per_s
+    if carried < rate_per_s * (1 - 1e-9):
+        return (f"carries {carried:,.6g} rows/s, {rate_per_s:,.6g} rows/s arrive: queues grow",)
+    if math.isinf(predicted.sojourn.mean_s):
+        return (f"carries {carried:,.6g} rows/s with nothing to spare: queues have no steady length",)
+    return ()
+
+
+def _broken(goal: Goal, predicted: Prediction, cost_per_hour: float) -> tuple[str, ...]:
+    """The promises the plan does not keep."""
+    sojourn = predicted.sojourn
+    reached = {"mean": sojourn.mean_s, "p50": sojourn.p50_s, "p95": sojourn.p95_s, "p99": sojourn.p99_s}
+    late = [
+        f"goal {what} <= {bound:.4g} s is not kept: {value:.4g} s"
+        for what, bound in goal.latency_bounds.items()
+        if (value := reached[what]) is not None and value > bound * (1 + 1e-9)
+    ]
+    if goal.cost_per_hour is not None and cost_per_hour > goal.cost_per_hour * (1 + 1e-9):
+        late.append(f"goal cost <= {goal.cost_per_hour:g} an hour is not kept: {cost_per_hour:.4g}")
+    return tuple(late)

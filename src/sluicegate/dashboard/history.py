@@ -1,0 +1,166 @@
+"""What plots need of every tick, as compact arrays: a day of a hundred operators in some 35 MB.
+
+Arrays come in chunks, so nothing is copied when they grow, and the oldest chunk goes when there are too many. Missing
+numbers are NaN in here, since arrays know no ``None``; they leave as ``None``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sluicegate.dashboard.sampling import Floats
+
+COLUMNS = (
+    "arrivals_per_s",
+    "throughput_per_s",
+    "backlog_rows",
+    "mean_s",
+    "p50_s",
+    "p95_s",
+    "p99_s",
+    "predicted_mean_s",
+    "processors",
+    "executors",
+    "nodes",
+    "busiest_cpu",
+)
+OPERATOR_COLUMNS = ("processors", "utilisation", "queue_rows")
+_CHUNK_TICKS = 1024
+_TOO_LARGE = 1e38
+_MOST_BYTES = 44_000_000
+
+
+class Chunk:
+    """A thousand ticks; pages of it that were never written take no memory."""
+
+    def __init__(self, operators: int) -> None:
+        self.ticks = 0
+        self.at_s = np.empty(_CHUNK_TICKS, np.float64)
+        self.values = np.empty((_CHUNK_TICKS, len(COLUMNS)), np.float32)
+        self.processors = np.empty((_CHUNK_TICKS, operators), np.uint16)
+        self.utilisation = np.empty((_CHUNK_TICKS, operators), np.float16)
+        self.queue_rows = np.empty((_CHUNK_TICKS, operators), np.float32)
+
+    @property
+    def full(self) -> bool:
+        return self.ticks == _CHUNK_TICKS
+
+    @property
+    def bytes(self) -> int:
+        arrays = (self.at_s, self.values, self.processors, self.utilisation, self.queue_rows)
+        return sum(array.nbytes for array in arrays)
+
+
+class History:
+    """Every tick there is room for, oldest first."""
+
+    def __init__(self, operators: Iterable[str], most_bytes: int = _MOST_BYTES) -> None:
+        self.operators = tuple(operators)
+        self._chunks: list[Chunk] = []
+        self._most_chunks = max(most_bytes // Chunk(len(self.operators)).bytes, 2)
+        self.last_s = -math.inf
+
+    @property
+    def most_ticks(self) -> int:
+        return self._most_chunks * _CHUNK_TICKS
+
+    def __len__(self) -> int:
+        return sum(chunk.ticks for chunk in self._chunks)
+
+    @property
+    def first_s(self) -> float | None:
+        return float(self._chunks[0].at_s[0]) if self._chunks else None
+
+    def add(self, tick: Mapping[str, Any]) -> bool:
+        """Keep it; one that is no later than the last was read before and is left out."""
+        at_s = number(tick.get("at_s"))
+        if not at_s > self.last_s:
+            return False
+        chunk, row = self._room()
+        chunk.at_s[row] = self.last_s = at_s
+        chunk.values[row] = _values(tick)
+        running, operators = _mapping(tick.get("running")), _mapping(tick.get("operators"))
+        chunk.processors[row] = [min(max(_count(running.get(name)), 0), 65_535) for name in self.operators]
+        told = [_mapping(operators.get(name)) for name in self.operators]
+        chunk.utilisation[row] = [number(one.get("utilisation")) for one in told]
+        chunk.queue_rows[row] = [number(one.get("queue_rows")) for one in told]
+        chunk.ticks += 1
+        return True
+
+    def between(self, from_s: float, to_s: float) -> Window:
+        """The ticks of a stretch of time."""
+        return Window(self.operators, [cut for chunk in self._chunks if (cut := _cut(chunk, from_s, to_s))])
+
+    def _room(self) -> tuple[Chunk, int]:
+        if not self._chunks or self._chunks[-1].full:
+            self._chunks.append(Chunk(len(self.operators)))
+            del self._chunks[: -self._most_chunks]
+        return self._chunks[-1], self._chunks[-1].ticks
+
+
+class Window:
+    """A stretch of the history; arrays are put together when they are asked for."""
+
+    def __init__(self, operators: tuple[str, ...], cuts: list[tuple[Chunk, slice]]) -> None:
+        self.operators, self._cuts = operators, cuts
+        self.at_s: Floats = self._joined(lambda chunk, rows: chunk.at_s[rows], np.float64)
+
+    def column(self, name: str) -> Floats:
+        place = COLUMNS.index(name)
+        return self._joined(lambda chunk, rows: chunk.values[rows, place], np.float32)
+
+    def of_operator(self, name: str, what: str) -> Floats:
+        place = self.operators.index(name)
+        return self._joined(lambda chunk, rows: getattr(chunk, what)[rows, place].astype(np.float32), np.float32)
+
+    def processors_at(self, places: NDArray[np.intp]) -> NDArray[np.uint16]:
+        """k of every operator at single ticks of the window: the whole window is never put together."""
+        found = np.empty((len(places), len(self.operators)), np.uint16)
+        begin = 0
+        for chunk, rows in self._cuts:
+            here = (places >= begin) & (places < begin + rows.stop - rows.start)
+            found[here] = chunk.processors[rows][places[here] - begin]
+            begin += rows.stop - rows.start
+        return found
+
+    def _joined(self, part: Any, kind: type[np.floating]) -> Floats:
+        return np.concatenate([part(*cut) for cut in self._cuts]) if self._cuts else np.empty(0, kind)
+
+
+def _cut(chunk: Chunk, from_s: float, to_s: float) -> tuple[Chunk, slice] | None:
+    told = chunk.at_s[: chunk.ticks]
+    begin, end = int(np.searchsorted(told, from_s, "left")), int(np.searchsorted(told, to_s, "right"))
+    return (chunk, slice(begin, end)) if begin < end else None
+
+
+def _values(tick: Mapping[str, Any]) -> list[float]:
+    sojourn, nodes = _mapping(tick.get("sojourn")), tick.get("nodes") or []
+    loads = [number(_mapping(node).get("cpu")) for node in nodes]
+    derived = {
+        "processors": float(sum(_count(k) for k in _mapping(tick.get("running")).values())),
+        "nodes": float(len(nodes)) if nodes else math.nan,
+        "busiest_cpu": max((load for load in loads if not math.isnan(load)), default=math.nan),
+    }
+    told = {**tick, **sojourn}
+    return [derived[name] if name in derived else number(told.get(name)) for name in COLUMNS]
+
+
+def number(value: object) -> float:
+    """A number as it is; anything else, or what no array here could hold, as missing."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _TOO_LARGE:
+        return float(value)
+    return math.nan
+
+
+def _count(value: object) -> int:
+    told = number(value)
+    return 0 if math.isnan(told) else int(told)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

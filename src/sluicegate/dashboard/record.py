@@ -1,0 +1,147 @@
+"""A run's folder as read so far, and what is new in it. Only reads: the run never knows that somebody looks."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from sluicegate.dashboard.history import History, number
+from sluicegate.drawing.description import Description, description_in
+from sluicegate.drawing.layers import drawing_of
+from sluicegate.runlog.batch_log import Tail
+from sluicegate.runlog.layout import Layout
+
+Document = dict[str, Any]
+Told = Callable[[str, Document], None]
+DOCUMENTS = ("control", "what_if", "outcome")
+_KEPT_DECISIONS = 500
+_KEPT_FLEET = 200
+_MAPPINGS = ("running", "operators", "sojourn", "pace_s", "forecast")
+
+
+class Record:
+    """``told`` hears of everything new once the past has been read."""
+
+    def __init__(self, folder: Path) -> None:
+        layout = Layout(folder)
+        self.description: Description = description_in(layout)
+        self.drawing = asdict(drawing_of(self.description))
+        self.history = History(node.name for node in self.description.nodes)
+        self.tick: Document | None = None
+        self.slot_seconds = 0.0
+        self.decisions: deque[Document] = deque(maxlen=_KEPT_DECISIONS)
+        self.decisions_made = 0
+        self.fleet: deque[Document] = deque(maxlen=_KEPT_FLEET)
+        self.documents: dict[str, Document | None] = dict.fromkeys(DOCUMENTS)
+        self.told: Told = lambda kind, document: None
+        self.caught_up = False
+        self._files = [_Watched(folder / f"{name}.json", name) for name in DOCUMENTS]
+        self._lines = [
+            (_Lines(layout.decisions), self._decided),
+            (_Lines(layout.fleet), self._moved_fleet),
+            (_Lines(layout.ticks), self._ticked),
+        ]
+
+    def look(self, most_lines: int = 16) -> bool:
+        """Read some of what is new; whether there is more. Bounded, so that requests are answered in between."""
+        for file in self._files:
+            if (fresh := file.fresh()) is not None:
+                self.documents[file.name] = fresh
+                self._tell(file.name, fresh)
+        more = False
+        for lines, take in self._lines:
+            found = lines.some(most_lines)
+            for document in found:
+                take(document)
+            more = more or len(found) == most_lines
+        self.caught_up = self.caught_up or not more
+        return more
+
+    def _ticked(self, tick: Document) -> None:
+        before_s = self.history.last_s
+        if not self.history.add(tick):
+            return
+        if self.tick is not None:
+            self.slot_seconds += (self.history.last_s - before_s) * _running(self.tick)
+        self.tick = tidy(tick)
+        self._tell("tick", self.tick)
+
+    def _decided(self, decision: Document) -> None:
+        self.decisions_made += 1
+        told = number(decision.get("number"))
+        # decisions of an older file that is gone are counted too, where they are numbered
+        self.decisions_made = max(self.decisions_made, int(told)) if told == told else self.decisions_made
+        numbered = {**decision, "number": self.decisions_made}
+        self.decisions.append(numbered)
+        self._tell("decision", numbered)
+
+    def _moved_fleet(self, change: Document) -> None:
+        self.fleet.append(change)
+        self._tell("fleet", change)
+
+    def _tell(self, kind: str, document: Document) -> None:
+        if self.caught_up:
+            self.told(kind, document)
+
+
+class _Lines:
+    """The JSON documents of a growing file, the part that was put aside first. What cannot be read is left out."""
+
+    def __init__(self, path: Path) -> None:
+        self._tail = Tail(path)
+        self._iterator: Iterator[str] = chain(Tail(path.with_name(path.name + ".1")).lines(), self._tail.lines())
+
+    def some(self, most: int) -> list[Document]:
+        lines = list(islice(self._iterator, most))
+        if len(lines) < most:
+            self._iterator = self._tail.lines()
+        return [document for line in lines if (document := parsed(line)) is not None]
+
+
+class _Watched:
+    """A small file that is replaced as a whole, read again when it is another."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._path, self.name = path, name
+        self._known: tuple[int, int, int] | None = None
+
+    def fresh(self) -> Document | None:
+        try:
+            there = self._path.stat()
+            known = (there.st_ino, there.st_mtime_ns, there.st_size)
+            if known == self._known:
+                return None
+            self._known = known
+            return parsed(self._path.read_text(encoding="utf-8", errors="replace"))
+        except FileNotFoundError:
+            return None
+
+
+def parsed(text: str) -> Document | None:
+    """One JSON object, or ``None``; Infinity and NaN, which browsers do not read, become null."""
+    try:
+        found = json.loads(text, parse_constant=lambda _: None)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def tidy(tick: Document) -> Document:
+    """What is shown of a tick, in the shape it should have; the learned costs of a batch are for the loop alone."""
+    kept = {name: value for name, value in tick.items() if name not in _MAPPINGS or isinstance(value, dict)}
+    operators = {name: one for name, one in kept.get("operators", {}).items() if isinstance(one, dict)}
+    return {
+        **kept,
+        "operators": {name: {k: v for k, v in one.items() if k != "batch"} for name, one in operators.items()},
+        "nodes": [node for node in tick.get("nodes") or [] if isinstance(node, dict)],
+    }
+
+
+def _running(tick: Document) -> float:
+    told = [number(k) for k in tick.get("running", {}).values()]
+    return sum(k for k in told if k == k)

@@ -1,0 +1,102 @@
+"""The dashboard's process: takes a port, follows the folder, answers until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import secrets
+import socket
+import sys
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+
+from sluicegate.dashboard.guard import LOOPBACK, Access, Guard
+from sluicegate.dashboard.news import News
+from sluicegate.dashboard.record import Record
+from sluicegate.dashboard.routes import application
+from sluicegate.dashboard.watching import Watching
+from sluicegate.errors import BadInput, EnvironmentLacks
+
+PORT = 8642
+HOST = "127.0.0.1"
+
+
+def serve(folder: Path, host: str = HOST, port: int = PORT, with_parent: bool = False) -> None:
+    """Show a run until Ctrl-C, or ``with_parent`` until the process that started this one is gone."""
+    news = News()
+    watching = Watching(Record(folder), news, os.getppid() if with_parent else None)
+    listening = listen(host, port)
+    access = access_of(host, listening.getsockname()[1])
+    server = _Server(Guard(application(watching), access), watching, address(listening, host, access.token))
+    try:
+        server.run(sockets=[listening])
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped\n")
+    finally:
+        listening.close()
+
+
+def access_of(host: str, port: int) -> Access:
+    """Beyond this machine a token is needed, and then any name will do."""
+    if host in LOOPBACK:
+        return Access(LOOPBACK, None)
+    return Access(None, secrets.token_urlsafe(24), cookie=f"sluicegate_{port}")
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A port of our own, or one line that says why not."""
+    if not 0 <= port <= 65_535:
+        raise BadInput(f"--port {port}: a port is a number from 1 to 65535, or 0 for any that is free")
+    try:
+        family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+    except (socket.gaierror, UnicodeError) as problem:
+        raise BadInput(f"--host {host}: this machine has no such address ({problem})") from problem
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind(where)
+    except OSError as problem:
+        listening.close()
+        raise EnvironmentLacks(_why_not(host, port, problem)) from problem
+    return listening
+
+
+def _why_not(host: str, port: int, problem: OSError) -> str:
+    if problem.errno == errno.EADDRINUSE:
+        return f"port {port} of {host} is in use: choose another with --port, or --port 0 for any that is free"
+    return f"port {port} of {host} cannot be used ({problem.strerror}): choose another with --port or --host"
+
+
+def address(listening: socket.socket, host: str, token: str | None) -> str:
+    """What to open; a server on all addresses of this machine goes by the machine's name."""
+    reached = socket.gethostname() if host in ("0.0.0.0", "::") else host
+    name = f"[{reached}]" if ":" in reached else reached
+    return f"http://{name}:{listening.getsockname()[1]}/" + (f"?token={token}" if token else "")
+
+
+class _Server(uvicorn.Server):
+    """Says its address once it answers, and lets listeners go when it is told to end."""
+
+    def __init__(self, guarded: Guard, watching: Watching, told: str) -> None:
+        # access logs would show the token of an address
+        super().__init__(uvicorn.Config(guarded, log_level="warning", access_log=False, timeout_graceful_shutdown=3))
+        self._watching, self._told = watching, told
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        # before it answers: Ctrl-C may come while it starts
+        self._loop = asyncio.get_running_loop()
+        self._watching.on_end = self._end
+        await super().startup(sockets)
+        sys.stdout.write(f"dashboard at {self._told}\n")
+        sys.stdout.flush()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        self._loop.call_soon_threadsafe(self._watching.news.close)
+
+    def _end(self) -> None:
+        self._watching.news.close()
+        self.should_exit = True

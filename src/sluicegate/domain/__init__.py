@@ -1,0 +1,42 @@
+"""The vocabulary every stage speaks: frozen values, no behaviour beyond validation."""
+
+from sluicegate.domain.allocation import Bundle, OperatorPrediction, Placement, Prediction, Proposal, Vm
+from sluicegate.domain.decision import Decision, Refusal, Rescale
+from sluicegate.domain.forecast import Forecast
+from sluicegate.domain.goal import Goal, Limits
+from sluicegate.domain.observation import Batch, NodeObservation, Observation, OperatorObservation, Sojourn
+from sluicegate.domain.profile import ProfilePoint, TaskProfile
+from sluicegate.domain.situation import Situation
+from sluicegate.domain.topology import SINK, SOURCE, BatchCosts, Edge, Graph, Operator, Topology, is_sink, is_source
+
+__all__ = [
+    "SINK",
+    "SOURCE",
+    "Batch",
+    "BatchCosts",
+    "Bundle",
+    "Decision",
+    "Edge",
+    "Forecast",
+    "Goal",
+    "Graph",
+    "Limits",
+    "NodeObservation",
+    "Observation",
+    "Operator",
+    "OperatorObservation",
+    "OperatorPrediction",
+    "Placement",
+    "Prediction",
+    "ProfilePoint",
+    "Proposal",
+    "Refusal",
+    "Rescale",
+    "Situation",
+    "Sojourn",
+    "TaskProfile",
+    "Topology",
+    "Vm",
+    "is_sink",
+    "is_source",
+]

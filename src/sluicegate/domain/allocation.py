@@ -1,0 +1,93 @@
+"""Answers of the planners and the placers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sluicegate.domain.observation import Sojourn
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Threads of one operator that are placed together, with the share of a slot they need in all.
+
+    A ``full`` bundle has a whole slot to itself (MBA); the others share.
+    """
+
+    operator: str
+    threads: int
+    cpu: float
+    memory: float
+    full: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorPrediction:
+    """One operator under an allocation."""
+
+    processors: int
+    arrivals_per_s: float
+    utilisation: float
+    mean_s: float
+    p50_s: float
+    p95_s: float
+    p99_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What an allocation would give. ``rate_per_s`` is the highest external rate it sustains."""
+
+    sojourn: Sojourn
+    rate_per_s: float
+    operators: Mapping[str, OperatorPrediction]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a policy wants to run, and why.
+
+    ``bundles`` and ``slots`` come from planners that pack threads (LSA, MBA); for the others a processor is a slot.
+    ``shares`` routes the rows of an operator over its instances; ``pace_s`` is how often its batches should start.
+    """
+
+    processors: Mapping[str, int]
+    reasons: tuple[str, ...]
+    feasible: bool = True
+    bundles: tuple[Bundle, ...] = ()
+    slots: int | None = None
+    shares: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    pace_s: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        return sum(self.processors.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Vm:
+    """A machine with ``slots`` equal slots."""
+
+    name: str
+    slots: int
+    rack: str = "rack-1"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Which slot runs how many threads of which operator. Slots are named ``VM/NUMBER``, numbers from 1."""
+
+    vms: tuple[Vm, ...]
+    slots: Mapping[str, tuple[tuple[str, int], ...]]
+    extra_slots: int = 0
+    reasons: tuple[str, ...] = ()
+
+    def threads(self, operator: str) -> dict[str, int]:
+        """Threads of ``operator`` by slot."""
+        found: dict[str, int] = {}
+        for slot, groups in self.slots.items():
+            count = sum(threads for name, threads in groups if name == operator)
+            if count:
+                found[slot] = count
+        return found

@@ -1,0 +1,36 @@
+"""All that a policy may look at when it proposes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sluicegate.domain.forecast import Forecast
+from sluicegate.domain.goal import Goal, Limits
+from sluicegate.domain.observation import Observation
+from sluicegate.domain.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """One moment of a pipeline, ready to be planned for.
+
+    ``topology`` carries the service rates, variabilities and batch costs as learned so far. ``arrivals_per_s`` is the
+    load to plan for: the pipeline's rate (what a source of share 1 sends), and per operator (as learned while all kept
+    up, before that by the traffic equations). ``observation`` is smoothed. ``service_rsd`` is the relative standard
+    error of each learned service rate.
+    """
+
+    now_s: float
+    topology: Topology
+    observation: Observation
+    arrivals_per_s: float
+    operator_arrivals_per_s: Mapping[str, float]
+    goal: Goal = field(default_factory=Goal)
+    limits: Limits = field(default_factory=Limits)
+    forecast: Forecast | None = None
+    service_rsd: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def running(self) -> Mapping[str, int]:
+        return self.observation.running

@@ -1,0 +1,25 @@
+"""The errors a user may see, each with the exit code the command line gives it."""
+
+from __future__ import annotations
+
+
+class SluicegateError(Exception):
+    """Root of every error sluicegate raises on purpose. Its text is one line that says what to do."""
+
+    exit_code = 2
+
+
+class BadInput(SluicegateError):
+    """A file, an option or a value that cannot be used as it is."""
+
+
+class Infeasible(SluicegateError):
+    """What was asked for cannot be reached; the text gives the best that can."""
+
+    exit_code = 1
+
+
+class EnvironmentLacks(SluicegateError):
+    """The machine lacks something: Java, a port, memory."""
+
+    exit_code = 3

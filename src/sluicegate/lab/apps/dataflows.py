@@ -1,0 +1,163 @@
+"""Linear, diamond and star: the micro dataflows of model-driven scheduling, of its five tasks (``five_tasks``).
+
+    linear    messages - blob - table - pi - parse - batch                  5 tasks at the rate of the source
+    diamond   messages to blob, table, parse and batch, all of them to pi   pi at 4 times the rate
+    star      messages to blob and table, both to pi, pi to parse and batch the hub and what follows at twice the rate
+
+Every operator is stateless, gives one row for each row, and has a query and a k of its own. What an operator gives goes
+to all that read it, and what several give is read as one, so of a message linear makes one row and the other two make
+four: one for each path through the graph, with the answers of the tasks on that path.
+
+The paper sets the tasks at random onto the vertices of the star; here as in ``lab.reproduce.dataflows``. Its sink
+reads both ends of the star; here each end is kept by a sink of its own. ``..._waiting`` are the same, with tasks that
+wait instead of computing. Message i is a formula of i.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from sluicegate.lab.apps.five_answers import answers
+from sluicegate.lab.apps.five_tasks import SCHEMA, STORE_WAITS_S, Surroundings, doing
+from sluicegate.lab.apps.inputs.local_store import local_store
+from sluicegate.lab.running.app import Answer, App, compare
+from sluicegate.spark.pipeline.declaration import Pipeline, Stream
+
+Path = tuple[str, ...]
+"""The tasks that a row goes through, one after the other."""
+Reading = Callable[[str, Stream], Stream]
+"""Adds the operator of a task that reads a stream."""
+COLUMNS = ("blob", "table", "pi", "parse", "batch")
+NOWHERE = Surroundings(store_port=0, archive="nowhere")
+_NUMBERS = 10**10
+
+
+def linear(pipeline: Pipeline, messages: Stream, task: Reading) -> None:
+    stream = messages
+    for name in ("blob", "table", "pi", "parse", "batch"):
+        stream = task(name, stream)
+    pipeline.sink("done", stream)
+
+
+def diamond(pipeline: Pipeline, messages: Stream, task: Reading) -> None:
+    fan = task("blob", messages) | task("table", messages) | task("parse", messages) | task("batch", messages)
+    pipeline.sink("done", task("pi", fan))
+
+
+def star(pipeline: Pipeline, messages: Stream, task: Reading) -> None:
+    hub = task("pi", task("blob", messages) | task("table", messages))
+    pipeline.sink("parsed", task("parse", hub))
+    pipeline.sink("batched", task("batch", hub))
+
+
+@dataclass(frozen=True, slots=True)
+class Dataflow:
+    """``paths`` are those from the source to a sink; with ``waiting``, no task computes."""
+
+    shape: Callable[[Pipeline, Stream, Reading], None]
+    paths: tuple[Path, ...]
+    about: str
+    calm_per_s: float
+    slo: str
+    waiting: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.shape.__name__ + ("_waiting" if self.waiting else "")
+
+
+def build(dataflow: Dataflow, beside: Surroundings = NOWHERE) -> Pipeline:
+    pipeline = Pipeline(dataflow.name)
+
+    def task(name: str, stream: Stream) -> Stream:
+        return pipeline.operator(name, doing(name, beside), stream, fuse=False)
+
+    dataflow.shape(pipeline, pipeline.source("messages", SCHEMA), task)
+    return pipeline
+
+
+def numbers(first: int, count: int) -> list[int]:
+    """What the messages say: every number below 10^10 once, before any comes again."""
+    at = np.arange(first, first + count, dtype=np.int64)
+    return ((at * 2654435761 + 12345) % _NUMBERS).tolist()
+
+
+def rows(source: str, first: int, count: int) -> pa.Table:
+    """Messages of ten bytes, nothing answered yet."""
+    ids = pa.array(np.arange(first, first + count, dtype=np.int64))
+    messages = pa.array([f"{number:010d}" for number in numbers(first, count)], pa.string())
+    kinds = {name: pa.string() if name == "pi" else pa.int64() for name in COLUMNS}
+    return pa.table({"id": ids, "message": messages, **{name: pa.nulls(count, kinds[name]) for name in COLUMNS}})
+
+
+def expected(total: int, paths: tuple[Path, ...]) -> Counter[object]:
+    """Of each message one row a path, with the answers of its tasks and of no others."""
+    found: Counter[object] = Counter()
+    for at, number in enumerate(numbers(0, total)):
+        right = answers(number)
+        found.update((at, *(right[name] if name in path else None for name in COLUMNS)) for path in paths)
+    return found
+
+
+def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], paths: tuple[Path, ...]) -> Answer:
+    """Every row that leaves, at whichever sink, against every row that should."""
+    found: Counter[object] = Counter()
+    for sink in sinks.values():
+        found.update(tuple(row) for row in sink.select("id", *COLUMNS).collect())
+    return compare(expected(fed["messages"], paths), found, found.total())
+
+
+@contextmanager
+def surroundings(dataflow: Dataflow) -> Iterator[Surroundings]:
+    """A store to ask and a folder to write to; both are gone afterwards."""
+    with TemporaryDirectory(prefix="sluicegate-archive-") as archive, local_store(STORE_WAITS_S) as port:
+        yield Surroundings(port, archive, dataflow.waiting)
+
+
+@contextmanager
+def brought_up(dataflow: Dataflow) -> Iterator[App]:
+    with surroundings(dataflow) as beside:
+        yield app_of(dataflow, beside)
+
+
+def app_of(dataflow: Dataflow, beside: Surroundings = NOWHERE) -> App:
+    return App(
+        name=dataflow.name,
+        about=dataflow.about + (", none of which computes" if dataflow.waiting else ""),
+        paper=f"model-driven ({dataflow.shape.__name__})",
+        build=partial(build, dataflow, beside),
+        rows=rows,
+        check=partial(check, paths=dataflow.paths),
+        calm_per_s=dataflow.calm_per_s,
+        slo=dataflow.slo,
+        beside=partial(brought_up, dataflow),
+    )
+
+
+_LINEAR = (("blob", "table", "pi", "parse", "batch"),)
+_DIAMOND = (("blob", "pi"), ("table", "pi"), ("parse", "pi"), ("batch", "pi"))
+_STAR = (("blob", "pi", "parse"), ("blob", "pi", "batch"), ("table", "pi", "parse"), ("table", "pi", "batch"))
+_ABOUT = {
+    "linear": "five tasks in a row: blob, table, pi, XML parse, batch file write",
+    "diamond": "four tasks side by side, then pi for what all of them give",
+    "star": "blob and table into a hub (pi), which gives to XML parse and batch file write",
+}
+
+DATAFLOWS = (
+    Dataflow(linear, _LINEAR, _ABOUT["linear"], calm_per_s=40.0, slo="mean=6s"),
+    Dataflow(diamond, _DIAMOND, _ABOUT["diamond"], calm_per_s=20.0, slo="mean=6s"),
+    Dataflow(star, _STAR, _ABOUT["star"], calm_per_s=25.0, slo="mean=6s"),
+    Dataflow(linear, _LINEAR, _ABOUT["linear"], calm_per_s=100.0, slo="mean=6s", waiting=True),
+    Dataflow(diamond, _DIAMOND, _ABOUT["diamond"], calm_per_s=80.0, slo="mean=6s", waiting=True),
+    Dataflow(star, _STAR, _ABOUT["star"], calm_per_s=60.0, slo="mean=6s", waiting=True),
+)
+APPS = tuple(app_of(dataflow) for dataflow in DATAFLOWS)

@@ -1,0 +1,207 @@
+"""The five tasks of model-driven scheduling as operators: one row in, one row out, the answer in the task's own column.
+
+    blob    reads a file of 64 KB from a store, after a wait: its checksum
+    table   looks one record of 20,000 up in a store, after a wait: the sum of its 20 columns
+    pi      Viete's product, 15 terms, to 600 places: ten of its digits
+    parse   an XML message of 27 KB through a parser of events (expat): the sum of one field over its 400 readings
+    batch   a line of 100 bytes to a file, written when a window of 100 lines is full: the line's checksum
+
+All are stateless. The paper's rows carry ten opaque bytes, as ours do; read as a number, they say which blob, which
+record, which message. The paper's tasks differ by four orders of magnitude (2 rows/s for blob, 60,000 for batch);
+here waits and sizes are ours, and a processor does some hundred rows/s of each but batch, whose rows cost next to
+nothing there too. With ``waiting``, pi and parse wait instead of computing, so that k processors do k times the work of
+one on a machine that has fewer cores.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+from xml.parsers.expat import ParserCreate
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from sluicegate.errors import EnvironmentLacks
+from sluicegate.lab.apps.inputs.local_store import BLOBS, RECORDS, reading
+
+T = TypeVar("T")
+SCHEMA = "id long, message string, blob long, table long, pi string, parse long, batch long"
+STORE_WAITS_S: Mapping[str, float] = {"blob": 0.004, "table": 0.003}
+COMPUTING_WAITS_S: Mapping[str, float] = {"pi": 0.0025, "parse": 0.0015}
+TERMS, PLACES, DIGITS = 15, 600, 10
+MESSAGES, READINGS = 16, 400
+LINE_BYTES, WINDOW_LINES = 100, 100
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the tasks need beside them: a store on this machine, a folder to write to.
+
+    ``waiting`` is whether pi and parse wait for as long as computing would take.
+    """
+
+    store_port: int
+    archive: str
+    waiting: bool = False
+
+
+Task = Callable[[int], object]
+"""From the number a row carries to the task's answer."""
+
+
+def doing(task: str, beside: Surroundings) -> Callable[[DataFrame], DataFrame]:
+    """The operator that does a task for each row, and fills the column of the same name."""
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with TASKS[task](beside) as answer:
+            for batch in batches:
+                place = batch.schema.get_field_index(task)
+                numbers = np.asarray(batch.column("message").cast(pa.int64())).tolist()
+                answers = [answer(number) for number in numbers]
+                yield batch.set_column(place, task, pa.array(answers, batch.schema.field(place).type))
+
+    return lambda rows: rows.mapInArrow(work, SCHEMA)
+
+
+@contextmanager
+def _blob(beside: Surroundings) -> Iterator[Task]:
+    with reading(beside.store_port) as get:
+        yield lambda number: zlib.crc32(get(f"/blob/{number % BLOBS}"))
+
+
+@contextmanager
+def _table(beside: Surroundings) -> Iterator[Task]:
+    with reading(beside.store_port) as get:
+        yield lambda number: sum(json.loads(get(f"/table/{number % RECORDS}")).values())
+
+
+@contextmanager
+def _pi(beside: Surroundings) -> Iterator[Task]:
+    digits = _instead(_viete_once, "pi") if beside.waiting else viete
+    yield lambda number: digits(PLACES)[first_digit(number) :][:DIGITS]
+
+
+@contextmanager
+def _parse(beside: Surroundings) -> Iterator[Task]:
+    total = _instead(_total_once, "parse") if beside.waiting else total_load
+    yield lambda number: total(number % MESSAGES)
+
+
+@contextmanager
+def _batch(beside: Surroundings) -> Iterator[Task]:
+    """Every process has a file of its own. A batch that runs again writes its lines again."""
+    folder = Path(beside.archive)
+    if not folder.is_dir():
+        raise EnvironmentLacks(
+            f"no folder {folder} to write to: `sluicegate run` makes one, for workers on its machine"
+        )
+    with (folder / f"{os.getpid()}.txt").open("ab", buffering=WINDOW_LINES * LINE_BYTES) as file:
+
+        def write(number: int) -> int:
+            file.write(line(number))
+            return zlib.crc32(line(number))
+
+        yield write
+
+
+TASKS: Mapping[str, Callable[[Surroundings], AbstractContextManager[Task]]] = {
+    "blob": _blob,
+    "table": _table,
+    "pi": _pi,
+    "parse": _parse,
+    "batch": _batch,
+}
+
+
+def viete(places: int) -> str:
+    """The places of pi by Viete's product of ``TERMS`` terms; the first eight are those of pi itself.
+
+        2 / pi = prod a_n / 2,   a_1 = sqrt 2,   a_{n+1} = sqrt(2 + a_n)
+
+    >>> viete(12)
+    '141592652386'
+    """
+    with localcontext(prec=places + 10):
+        a, product = Decimal(0), Decimal(1)
+        for _ in range(TERMS):
+            a = (2 + a).sqrt()
+            product *= a / 2
+        return str(2 / product)[2 : 2 + places]
+
+
+def first_digit(number: int) -> int:
+    """From which place on a row is told digits."""
+    return number % (PLACES - DIGITS)
+
+
+def loads(message: int) -> list[int]:
+    """The loads that a message reports."""
+    at = np.arange(READINGS, dtype=np.int64) + message * READINGS
+    return (at * 2654435761 % 1_000_003 % 5000).tolist()
+
+
+@cache
+def message_text(message: int) -> bytes:
+    """A message as it arrives, held in memory as the paper's are."""
+    told = (
+        f"<reading><meter>m{n}</meter><load>{load}</load><unit>W</unit></reading>"
+        for n, load in enumerate(loads(message))
+    )
+    return f'<?xml version="1.0"?><readings station="s{message}">{"".join(told)}</readings>'.encode()
+
+
+def total_load(message: int) -> int:
+    """Parse a message in one pass, without a tree of it, and add its loads up."""
+    total, parser = _Loads(), ParserCreate()
+    parser.StartElementHandler, parser.EndElementHandler = total.begin, total.end
+    parser.CharacterDataHandler = total.read
+    parser.Parse(message_text(message), True)
+    return total.sum
+
+
+def line(number: int) -> bytes:
+    """What is archived of a row: ``LINE_BYTES`` with its end."""
+    return f"{number:010d} {'.' * (LINE_BYTES - 12)}\n".encode()
+
+
+_viete_once, _total_once = cache(viete), cache(total_load)
+
+
+def _instead(known: Callable[[int], T], task: str) -> Callable[[int], T]:
+    """Wait as long as computing would take, and say what was computed once."""
+
+    def wait(argument: int) -> T:
+        time.sleep(COMPUTING_WAITS_S[task])
+        return known(argument)
+
+    return wait
+
+
+class _Loads:
+    """Adds up what stands in the load elements."""
+
+    def __init__(self) -> None:
+        self.sum, self._text, self._within = 0, "", False
+
+    def begin(self, name: str, attributes: Mapping[str, str]) -> None:
+        self._within, self._text = name == "load", ""
+
+    def read(self, text: str) -> None:
+        if self._within:
+            self._text += text  # the parser may cut a text in two
+
+    def end(self, name: str) -> None:
+        if self._within:
+            self.sum += int(self._text)
+        self._within = False

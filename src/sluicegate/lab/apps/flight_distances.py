@@ -1,0 +1,196 @@
+"""How far each aircraft has flown, and which ones come near to each other, from the messages they send.
+
+    decode  (stateless)  an ADS-B message -> latitude and longitude within a zone, if it arrived whole and tells them
+    fly     (stateful)   aircraft -> by an even and an odd message within ten seconds of each other where it is, and how
+                         far it has come; takes messages by their turn (``sluicegate.lab.apps.turns``)
+    near    (stateful)   each ``EVERY_S`` seconds -> the pairs of aircraft less than ``NEAR_M`` apart, by the last
+                         position of each in that time
+
+What ``fly`` tells depends on nothing but the order of an aircraft's messages. What ``near`` tells is a log for each
+time; positions only add up, so the row that counts most is the last. Positions are whole millionths of a degree and
+distances whole metres.
+
+After Rolling Flight Distances of the paper on uncertain VMs, which tells every five seconds the pairs below a threshold
+in a window of a minute, by where they are going to be; here it is where they were, and the window is the five seconds.
+The distance flown is ours. Generated messages come from ``lab.apps.inputs.flights``; with ``--input`` a CSV file
+with columns ``unix_ts``, ``adsb_hex`` and ``icao24``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from itertools import combinations
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+from sluicegate.lab.apps.flight_track import Place, Track, metres_between
+from sluicegate.lab.apps.grown import Grown, judged
+from sluicegate.lab.apps.inputs import flights
+from sluicegate.lab.apps.inputs.adsb import Position, position
+from sluicegate.lab.apps.inputs.flights import Heard
+from sluicegate.lab.apps.turns import Event, Queue
+from sluicegate.lab.running.app import Answer, App, compare
+from sluicegate.lab.running.given import Records
+from sluicegate.spark.pipeline.declaration import Pipeline
+
+EVERY_S = 5
+NEAR_M = 10_000
+_HEARD = "at_s long, message string, icao24 string, turn long"
+_DECODED = "icao24 string, turn long, at_s long, odd int, lat int, lon int"
+_NO_POSITION = (-1, -1, -1)
+_FIX = ("icao24", "turn", "at_s", "micro_lat", "micro_lon", "flown_m")
+_FIXES = "icao24 string, turn long, at_s long, micro_lat long, micro_lon long, flown_m long"
+_PAIRS = "since_s long, positions long, pairs string"
+
+Fix = tuple[str, int, int, int, int, int]
+"""As the columns of ``_FIX`` say."""
+Last = dict[str, list[int]]
+"""Aircraft -> how many positions it has told in that time, the turn of the last, and where it was."""
+
+
+def decode(heard: DataFrame) -> DataFrame:
+    return heard.mapInArrow(_decoded, _DECODED)
+
+
+def _decoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Messages without a position go on too: their turn must be taken."""
+    for batch in batches:
+        told = [within_zone(str(message)) for message in batch.column("message").to_pylist()]
+        parts = [pa.array(part, pa.int32()) for part in zip(*told, strict=True)]
+        known = [batch.column(name) for name in ("icao24", "turn", "at_s")]
+        yield pa.RecordBatch.from_arrays([*known, *parts], names=["icao24", "turn", "at_s", "odd", "lat", "lon"])
+
+
+def within_zone(message: str) -> tuple[int, int, int]:
+    found = position(message)
+    return (int(found.odd), found.lat, found.lon) if found else _NO_POSITION
+
+
+def fly(decoded: DataFrame) -> DataFrame:
+    return decoded.groupBy("icao24").applyInPandasWithState(
+        flown, _FIXES, "queue string, track string", "update", GroupStateTimeout.NoTimeout
+    )
+
+
+def flown(key: tuple[str], decoded: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    """One batch of one aircraft."""
+    waiting, kept = state.getOption or (None, None)
+    queue, track = Queue.of(waiting), Track.of(kept)
+    arrived = [event for some in decoded for event in some[["turn", "at_s", "odd", "lat", "lon"]].to_numpy().tolist()]
+    fixes = list(fixes_of(key[0], queue.take(arrived), track))
+    state.update((queue.text(), track.text()))
+    if fixes:
+        yield pd.DataFrame(fixes, columns=list(_FIX))
+
+
+def fixes_of(icao24: str, events: Iterable[Event], track: Track) -> Iterator[Fix]:
+    for turn, at_s, odd, lat, lon in events:
+        place = track.moved(at_s, Position(bool(odd), lat, lon)) if odd >= 0 else None
+        if place is not None:
+            yield (icao24, turn, at_s, *place, track.flown_m)
+
+
+def near(fixes: DataFrame) -> DataFrame:
+    timed = fixes.selectExpr(f"at_s div {EVERY_S} * {EVERY_S} as since_s", "icao24", "turn", "micro_lat", "micro_lon")
+    return timed.groupBy("since_s").applyInPandasWithState(
+        neared, _PAIRS, "last string", "update", GroupStateTimeout.NoTimeout
+    )
+
+
+def neared(key: tuple[int], fixes: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    """One batch of one time."""
+    last: Last = json.loads((state.getOption or ("{}",))[0])
+    for some in fixes:
+        for icao24, *told in some[["icao24", "turn", "micro_lat", "micro_lon"]].to_numpy().tolist():
+            seen_at(last, icao24, told)
+    state.update((json.dumps(last),))
+    yield pd.DataFrame([(key[0], *pairs_of(last))], columns=["since_s", "positions", "pairs"])
+
+
+def seen_at(last: Last, icao24: str, told: list[int]) -> None:
+    """``told`` is a turn and a place; of an aircraft's places the one with the highest turn stays."""
+    count, *latest = last.get(icao24, [0, -1, 0, 0])
+    last[icao24] = [count + 1, *max(latest, told)]
+
+
+def pairs_of(last: Last) -> tuple[int, str]:
+    """How many positions have gone in, and the pairs of aircraft near to each other.
+
+    >>> pairs_of({"A": [2, 7, 52_000_000, 4_000_000], "B": [1, 3, 52_050_000, 4_000_000], "C": [1, 3, 55_000_000, 0]})
+    (4, 'A-B')
+    """
+    places: dict[str, Place] = {icao24: (lat, lon) for icao24, (_, _, lat, lon) in sorted(last.items())}
+    pairs = [f"{a}-{b}" for a, b in combinations(places, 2) if metres_between(places[a], places[b]) < NEAR_M]
+    return sum(count for count, *_ in last.values()), " ".join(pairs)
+
+
+def build(key_groups: int = 4) -> Pipeline:
+    pipeline = Pipeline("flight_distances")
+    decoded = pipeline.operator("decode", decode, pipeline.source("heard", _HEARD))
+    fixes = pipeline.operator("fly", fly, decoded, stateful=True, key_groups=key_groups)
+    pipeline.sink("flown", fixes)
+    pipeline.sink("near", pipeline.operator("near", near, fixes, stateful=True, key_groups=key_groups))
+    return pipeline
+
+
+def rows(source: str, first: int, count: int, messages: Records[Heard] = flights.messages) -> pa.Table:
+    heard = messages(first, count)
+    numbers = {name: pa.array([getattr(one, name) for one in heard], pa.int64()) for name in ("at_s", "turn")}
+    texts = {name: pa.array([getattr(one, name) for one in heard], pa.string()) for name in ("message", "icao24")}
+    return pa.table({**numbers, **texts}).select(["at_s", "message", "icao24", "turn"])
+
+
+def all_fixes(messages: Iterable[Heard]) -> list[Fix]:
+    """Every position of every aircraft, message by message."""
+    tracks: defaultdict[str, Track] = defaultdict(lambda: Track({}))
+    return [
+        fix
+        for one in messages
+        for fix in fixes_of(one.icao24, [[one.turn, one.at_s, *within_zone(one.message)]], tracks[one.icao24])
+    ]
+
+
+def all_pairs(fixes: Iterable[Fix]) -> dict[object, tuple[int, object]]:
+    """Of each time, how many positions there were and which aircraft were near to each other."""
+    times: defaultdict[int, Last] = defaultdict(dict)
+    for icao24, turn, at_s, lat, lon, _ in fixes:
+        seen_at(times[at_s // EVERY_S * EVERY_S], icao24, [turn, lat, lon])
+    return {since_s: pairs_of(last) for since_s, last in times.items()}
+
+
+def check(
+    fed: Mapping[str, int], sinks: Mapping[str, DataFrame], messages: Records[Heard] = flights.messages
+) -> Answer:
+    fixes = [tuple(row) for row in sinks["flown"].select(*_FIX).collect()]
+    pairs: list[Grown] = [(row["since_s"], row["positions"], row["pairs"]) for row in sinks["near"].collect()]
+    return judged_both(messages(0, fed["heard"]), fixes, pairs)
+
+
+def judged_both(messages: Iterable[Heard], fixes: list[tuple[object, ...]], pairs: list[Grown]) -> Answer:
+    """Each position once, with the distance flown until then, and of each time the right pairs."""
+    wanted = all_fixes(messages)
+    answer = compare(Counter[object](wanted), Counter[object](fixes), len(fixes))
+    return answer if not answer.exact else judged(all_pairs(wanted), pairs)
+
+
+def app_of(messages: Records[Heard]) -> App:
+    return App(
+        name="flight_distances",
+        about="distance flown by each aircraft, and pairs that come near, from ADS-B messages (two stateful, in order)",
+        paper="uncertainty-aware VMs",
+        build=build,
+        rows=partial(rows, messages=messages),
+        check=partial(check, messages=messages),
+        calm_per_s=150.0,
+        slo="mean=6s",
+        given=lambda path: app_of(flights.heard_in(path)),
+    )
+
+
+APP = app_of(flights.messages)

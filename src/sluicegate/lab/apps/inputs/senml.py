@@ -1,0 +1,71 @@
+"""Sensor records in SenML, as RIoTBench writes them: ``milliseconds,{"e":[{"n":"load","v":"7.5","u":"watt"}, ...]}``.
+
+``v`` is a number, ``sv`` is a text, and both are quoted. A record is read here twice, by Spark for the pipelines and by
+plain Python for the answers that these are held against.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from sluicegate.errors import BadInput
+from sluicegate.lab.running.given import lines_in
+
+_SCHEMA = "e array<struct<n:string,v:string,sv:string>>"
+Field = tuple[str, str, str]
+"""Name, value and unit; the units "string", "time", "lon" and "lat" make a text."""
+_TEXTS = ("string", "time", "lon", "lat")
+
+
+def told(lines: DataFrame, *names: str) -> DataFrame:
+    """The time and the named values, as text, of records in a column ``line``; null where one does not tell them."""
+    read = lines.select(
+        F.expr("try_cast(substring_index(line, ',', 1) as long)").alias("at_ms"),
+        F.from_json(F.substr("line", F.locate(",", "line") + 1), _SCHEMA)["e"].alias("fields"),
+    )
+    return read.select("at_ms", *(_value(name).alias(name) for name in names))
+
+
+def _value(name: str) -> Column:
+    one = F.get(F.filter("fields", lambda field: field["n"] == name), F.lit(0))
+    return F.coalesce(one["v"], one["sv"])
+
+
+def fields_of(line: str) -> dict[str, str]:
+    """
+    >>> fields_of('1000,{"e":[{"n":"plug","sv":"p1","u":"string"},{"n":"load","v":"7.5","u":"watt"}],"bt":1000}')
+    {'load': '7.5', 'plug': 'p1'}
+    """
+    try:
+        read = json.loads(line.partition(",")[2])["e"]
+        return {one["n"]: one.get("v", one.get("sv")) for one in reversed(read)}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def record(at_ms: int, told: Iterable[Field]) -> str:
+    """
+    >>> record(1000, [("plug", "p1", "string"), ("load", "7.5", "watt")])
+    '1000,{"e":[{"u":"string","n":"plug","sv":"p1"},{"v":"7.5","u":"watt","n":"load"}],"bt":1000}'
+    """
+    each = ",".join(
+        f'{{"u":"{unit}","n":"{name}","sv":"{value}"}}'
+        if unit in _TEXTS
+        else f'{{"v":"{value}","u":"{unit}","n":"{name}"}}'
+        for name, value, unit in told
+    )
+    return f'{at_ms},{{"e":[{each}],"bt":{at_ms}}}'
+
+
+def records_in(path: Path, *names: str) -> list[str]:
+    """The lines of a file whose first record tells all of ``names``."""
+    lines = lines_in(path)
+    missing = [name for name in names if name not in fields_of(lines[0])]
+    if missing:
+        raise BadInput(f'{path} is not SenML with {missing[0]!r}: give lines as milliseconds,{{"e":[{{"n":...}}]}}')
+    return lines

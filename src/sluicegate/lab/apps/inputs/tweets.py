@@ -1,0 +1,56 @@
+"""Tweets: short lines of common words, with people they are addressed to, tags and links.
+
+Tweet i is a formula of i. A few words, people and tags come far more often than the others, a quarter of the tweets has
+a tag, and a tweet has some 70 characters: about what real tweets have.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sluicegate.lab.apps.inputs.drawing import ranked, uniform
+
+_COMMON = """
+    the to i a my and is you it in for of on me have so that but just with be at not was this good day up get like
+    all out go no now today work love time one going got do your back what lol am really from can too know some had
+    we about see will home there night want well think new still thanks need how when great off flight much here miss
+    bad sad morning last more feel why her tomorrow right bed over sleep make never best happy sorry only waiting
+    hours delayed cancelled plane gate luggage
+"""
+_WORDS = _COMMON.split()
+_TOPICS = ("fail", "travel", "monday", "music", "news", "football", "weather", "coffee", "airport", "sale")
+_MOST_WORDS = 24
+_PEOPLE, _TAGS = 5_000, 2_000
+
+
+def tag_of(rank: int) -> str:
+    """
+    >>> tag_of(0), tag_of(3), tag_of(42)
+    ('fail', 'travel', 'News4')
+    """
+    topic = _TOPICS[(7 * rank) % len(_TOPICS)]
+    return topic if rank < len(_TOPICS) else f"{topic.capitalize()}{rank // len(_TOPICS)}"
+
+
+def texts_of(first: int, count: int) -> list[str]:
+    """The texts of the tweets numbered ``first`` on."""
+    at = np.arange(first, first + count, dtype=np.int64)
+    places = at[:, None] * _MOST_WORDS + np.arange(_MOST_WORDS)
+    words = ranked(places, 1, len(_WORDS)).tolist()
+    lengths = (6 + np.floor((_MOST_WORDS - 5) * uniform(at, 2)).astype(np.int64)).tolist()
+    to, tags, more = (ranked(at, salt, most).tolist() for salt, most in ((3, _PEOPLE), (4, _TAGS), (5, _TAGS)))
+    traits = np.floor(100 * uniform(at, 6)).astype(np.int64).tolist()
+    return [
+        _text([_WORDS[word] for word in words[n][: lengths[n]]], traits[n], to[n], tags[n], more[n])
+        for n in range(count)
+    ]
+
+
+def _text(words: list[str], trait: int, to: int, tag: int, other: int) -> str:
+    """``trait`` of 0 to 99 says what a tweet has besides words."""
+    addressed = [f"@user{to}"] if trait % 2 else []
+    tags = [f"#{tag_of(tag)}"] if trait < 25 else []
+    tags += [f"#{tag_of(other)}"] if trait < 8 else []
+    link = [f"http://t.co/{to * 7919 + tag:x}"] if 20 <= trait < 32 else []
+    shouted = [words[-1].upper() + "!!"] if trait >= 90 else [words[-1]]
+    return " ".join([*addressed, *words[:-1], *shouted, *tags, *link])

@@ -1,0 +1,62 @@
+"""What people do in a shop, a line an event: ``user,item,category,behaviour,seconds since 1970``.
+
+The columns of Alibaba's user behaviour data set (Tianchi), of which Es-Stream's applications live. Event i is a formula
+of i with the shares that the data set has: nine in ten events are views, fourteen come in a second, a few categories
+have most of them and items are spread far more evenly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from sluicegate.errors import BadInput
+from sluicegate.lab.apps.inputs.drawing import Whole, flatter, ranked, uniform
+from sluicegate.lab.running.given import records_in
+
+COLUMNS = ("user_id", "item_id", "category_id", "behavior", "unix_ts")
+BEHAVIOURS = ("pv", "cart", "fav", "buy")
+BEGAN_S = 1_511_658_000
+"""26 November 2017, within the nine days of the data set."""
+_UP_TO = (0.892, 0.947, 0.978)
+"""Shares of the first behaviour, the first two, the first three."""
+_PER_S = 14
+_LATE_S = 5
+"""An event arrives at most so many seconds after one that happened later."""
+_USERS, _CATEGORIES, _ITEMS = 60_000, 4_000, 1_000_000
+
+
+def lines_of(first: int, count: int) -> list[str]:
+    """The lines of the events numbered ``first`` on."""
+    at = np.arange(first, first + count, dtype=np.int64)
+    behaviours = np.searchsorted(_UP_TO, uniform(at, 1)).tolist()
+    users = (1 + flatter(at, 2, _USERS) * 17).tolist()
+    categories = (1000 + ranked(at, 3, _CATEGORIES) * 37).tolist()
+    items = (1 + flatter(at, 4, _ITEMS) * 5).tolist()
+    return [
+        f"{user},{item},{category},{BEHAVIOURS[behaviour]},{at_s}"
+        for user, item, category, behaviour, at_s in zip(
+            users, items, categories, behaviours, times_of(at).tolist(), strict=True
+        )
+    ]
+
+
+def times_of(at: Whole) -> Whole:
+    """When the events happened: they come in the order of their numbers, but for up to ``_LATE_S`` seconds."""
+    late: Whole = np.floor((_LATE_S + 1) * uniform(at, 5)).astype(np.int64)
+    return BEGAN_S + at // _PER_S - late
+
+
+def timed(lines: Sequence[str], path: Path) -> list[tuple[int, str]]:
+    """Every line as its time and what stands before it."""
+    try:
+        return [(int(at_s), before) for before, _, at_s in (line.rpartition(",") for line in lines)]
+    except ValueError as problem:
+        raise BadInput(f"{path}: {COLUMNS[-1]} must be whole seconds: {problem}") from problem
+
+
+def lines_in_csv(path: Path) -> list[str]:
+    """The lines of a file with the data set's columns, which its first line names."""
+    return [",".join(record[name] or "" for name in COLUMNS) for record in records_in(path, *COLUMNS)]

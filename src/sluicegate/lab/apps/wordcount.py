@@ -1,0 +1,82 @@
+"""Word count: lines split into words, words counted. The stateful hello of streaming.
+
+The words of line i come from a fixed vocabulary by a formula of i, with some words far more frequent than others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from sluicegate.lab.running.app import Answer, App, compare
+from sluicegate.lab.running.given import Records, cycled, lines_in
+from sluicegate.spark.pipeline.declaration import Pipeline
+
+_WORDS_A_LINE = 4
+_VOCABULARY = 400
+
+
+def split(lines: DataFrame) -> DataFrame:
+    return lines.select(F.explode(F.split("text", " ")).alias("word"))
+
+
+def count(words: DataFrame) -> DataFrame:
+    return words.groupBy("word").count()
+
+
+def build() -> Pipeline:
+    pipeline = Pipeline("wordcount")
+    lines = pipeline.source("lines", "text string")
+    words = pipeline.operator("split", split, lines)
+    counts = pipeline.operator("count", count, words, stateful=True, key_groups=4)
+    pipeline.sink("counts", counts)
+    return pipeline
+
+
+def words_of(first: int, count: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """The numbers of the words of ``count`` lines, a row a line; small numbers come more often."""
+    at = np.arange(first * _WORDS_A_LINE, (first + count) * _WORDS_A_LINE, dtype=np.int64)
+    mixed = (at * 2654435761 + 12345) % 1_000_003
+    return (mixed * mixed // 1_000_003 * _VOCABULARY // 1_000_003).reshape(count, _WORDS_A_LINE)
+
+
+def generated(first: int, count: int) -> list[str]:
+    return [" ".join(f"w{n}" for n in line) for line in words_of(first, count).tolist()]
+
+
+def rows(source: str, first: int, count: int, lines: Records[str] = generated) -> pa.Table:
+    return pa.table({"text": lines(first, count)})
+
+
+def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], lines: Records[str] = generated) -> Answer:
+    """Counts only grow, so the largest count of a word is its last; every update must appear once."""
+    found = sinks["counts"].groupBy("word").agg(F.max("count").alias("n"), F.count("*").alias("updates")).collect()
+    total = fed["lines"]
+    expected: Counter[object] = Counter()
+    for start in range(0, total, 100_000):
+        for line in lines(start, min(100_000, total - start)):
+            expected.update(line.split(" "))
+    return compare(expected, {row["word"]: int(row["n"]) for row in found}, sum(int(row["updates"]) for row in found))
+
+
+def app_of(lines: Records[str]) -> App:
+    return App(
+        name="wordcount",
+        about="lines split into words, words counted (stateful)",
+        paper="Es-Stream, Mc-Stream",
+        build=build,
+        rows=partial(rows, lines=lines),
+        check=partial(check, lines=lines),
+        calm_per_s=500.0,
+        slo="mean=3s",
+        given=lambda path: app_of(cycled(lines_in(path))),
+    )
+
+
+APP = app_of(generated)

@@ -1,0 +1,281 @@
+"""How well the models predict an application: measure its operators on a short run, predict allocations, run them.
+
+1. A short run at several allocations tells the law of each operator's batches (``measured_law``).
+2. The twin (``simulate.twin``) says mean, p95 and rate of allocations that lie well apart; so does the law alone.
+3. Each of them runs for a while at the same rate, then takes a burst; both are compared. In several rounds, if asked: a
+   pause of the machine then hits one round of one setting, and the median of a setting's rounds counts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from sluicegate.config.machine import usable_cores
+from sluicegate.domain import Topology
+from sluicegate.domain.births import quantile_s
+from sluicegate.errors import BadInput
+from sluicegate.lab.fidelity.measured_law import MeasuredLaw, Records, measured_law
+from sluicegate.lab.fidelity.settings import (
+    Compared,
+    Figures,
+    Processors,
+    allocations,
+    least_gap,
+    splits,
+    spread_out,
+    typical,
+)
+from sluicegate.lab.running.app import App
+from sluicegate.lab.running.feeding import FEED_S, Feeder
+from sluicegate.lab.running.load import constant
+from sluicegate.lab.running.run_app import warm_up
+from sluicegate.lab.simulate.twin import Twin, twin_of
+from sluicegate.policy.demand import situation_at, stations_of
+from sluicegate.policy.pace import paced_mean_s
+from sluicegate.spark.pipeline.runtime import Running, start
+
+_WARM_S = 45.0
+"""Until the JVM has compiled what batches run through: their overhead halves meanwhile."""
+_LOOK_S = 12.0
+_LOGGED_S = 1.0
+_SETTLE_SHARE = 0.3
+_BURST_S = 3.0
+_NEVER_S = 1e9
+"""The pace while a burst is put on the sources: at once means on all of them before a batch takes any of it."""
+_BUSY = (0.8, 1.2, 1.6, 2.4)
+"""Unless a rate is given: so many processors of the busiest operator are at work, whichever makes allocations differ
+most. From one processor to two and four a batch gains most; from there on its tasks cost what they gain."""
+_MOST_OF_CALM = 3.0
+_CORE_S_A_QUERY = 1.0
+"""A batch takes some 0.1 s of processor time whatever is in it, its tasks 0.03 s each: most of the cores stays free."""
+_SIMULATED_S, _SEED = 2000.0, 1
+_PLAYED = 120
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Fidelity:
+    """The outcome for one application at one rate and pace."""
+
+    app: str
+    rate_per_s: float
+    law: MeasuredLaw
+    settings: tuple[Compared, ...]
+    pace_s: float = 0.0
+
+
+def measure_fidelity(
+    app: App,
+    spark: SparkSession,
+    folder: Path,
+    rate_per_s: float | None = None,
+    count: int = 6,
+    seconds: float = 25.0,
+    say: Say = lambda _: None,
+    fuse: bool = True,
+    pace_s: float | None = None,
+    shares: tuple[float, ...] = (1.0,),
+    total: int | None = None,
+    most: int | Mapping[str, int] | None = None,
+    rounds: int = 1,
+) -> Fidelity:
+    """Compare ``count`` settings: allocations, at ``shares`` of ``rate_per_s`` a source.
+
+    Each runs for ``seconds`` in each of ``rounds``, there and back again, so that what drifts falls on all alike.
+
+    With ``total`` only those of so many processors in all, and the one that is predicted best is among them; with
+    ``most`` no operator has more than that, or not the ones it names, as where they compute and cores are few.
+
+    Operators where rows come in start a batch every ``pace_s``, the others when there is something to do. Unless told
+    otherwise that is so seldom that the cores of this machine have time for them: back to back, several queries on few
+    cores slow each other down, which no law of single operators knows.
+    """
+    if app.rows is None:
+        raise BadInput(f"application {app.name!r} makes no rows of its own: there is nothing to compare on")
+    with app.brought_up() as ready, start(ready.build(), spark, folder, fuse=fuse) as running:
+        pace = _CORE_S_A_QUERY * len(running.graph.nodes) / usable_cores() if pace_s is None else pace_s
+        running.set_paces(dict.fromkeys(running.graph.doors, pace))
+        say(f"a batch every {pace:.2f} s where rows come in; the rest follows")
+        trial = _Trial(app, running, spark.sparkContext.defaultParallelism, pace, count, total, most)
+        warm_up(app, running)
+        rate, law = trial.learn(rate_per_s, say)
+        chosen = _chosen(trial, law, [share * rate for share in shares])
+        say(f"{len(chosen)} settings at up to {rate:,.0f} rows/s, {rounds} x {seconds:g} s each")
+        found: list[list[Figures]] = [[] for _ in chosen]
+        for turn in range(rounds):
+            for i in range(len(chosen))[:: -1 if turn % 2 else 1]:
+                found[i].append(trial.measure(chosen[i].rate_per_s, chosen[i].processors, seconds))
+                say(_line(replace(chosen[i], measured=found[i][-1])))
+    settings = tuple(replace(one, measured=typical(seen)) for one, seen in zip(chosen, found, strict=True))
+    return Fidelity(app.name, rate, law, settings, pace)
+
+
+def _chosen(trial: _Trial, law: MeasuredLaw, rates: list[float]) -> list[Compared]:
+    """Some that lie apart by the law alone are played out; of those, the ones that lie apart by the twin."""
+    found = [(rate, k) for rate in rates for k in trial.allocations(law, rate)]
+    if not found:
+        there = trial.slots if trial.total is None else trial.total
+        raise BadInput(f"{min(rates):,.0f} rows/s is more than {there} processors carry: give a lower --rate")
+    ways = twin_of(law.topology, law.visited, returning=law.returning).ways
+    alone = [_law_mean_s(ways, rate, processors, trial.paces) for rate, processors in found]
+    twin = twin_of(law.topology, law.visited, law.noise_scv, FEED_S, law.returning)
+    told = [(*found[i], _predicted(trial, twin, law, *found[i]), alone[i]) for i in spread_out(alone, _PLAYED)]
+    known = [Compared(rate, k, figures, law_s) for rate, k, figures, law_s in told if figures is not None]
+    return [known[i] for i in spread_out([one.predicted.mean_s for one in known], trial.count)]
+
+
+def _law_mean_s(ways: Topology, rate: float, processors: Processors, pace_s: Mapping[str, float]) -> float:
+    """The law hop by hop along the twin's ways, with half of the feeder's interval before."""
+    k = np.array([processors[name] for name in ways.names], dtype=np.int64)
+    stations = stations_of(situation_at(ways, rate))
+    return paced_mean_s(stations, k, pace_s) + FEED_S / 2
+
+
+def _predicted(trial: _Trial, twin: Twin, law: MeasuredLaw, rate: float, processors: Processors) -> Figures | None:
+    told = twin.predict(rate, processors, _SIMULATED_S, _SEED, trial.paces)
+    if told.mean_s is None or told.p95_s is None:
+        return None
+    return Figures(told.mean_s, told.p95_s, law.burst_per_s(rate * _BURST_S, processors))
+
+
+@dataclass(slots=True)
+class _Trial:
+    """An application that runs, to be fed at a rate with given processors."""
+
+    app: App
+    running: Running
+    slots: int
+    pace_s: float
+    count: int
+    total: int | None = None
+    most_each: int | Mapping[str, int] | None = None
+
+    def __post_init__(self) -> None:
+        names = [node.name for node in self.running.graph.nodes]
+        if isinstance(self.most_each, Mapping) and (unknown := set(self.most_each) - set(names)):
+            raise BadInput(f"--most names {min(unknown)!r}, which is no operator; known are {', '.join(names)}")
+
+    def allocations(self, law: MeasuredLaw, rate: float) -> list[dict[str, int]]:
+        busy = law.busy(rate)
+        if self.total is None:
+            return allocations(busy, self.most, self.slots)
+        return splits(busy, self.most, self.total)
+
+    @property
+    def most(self) -> dict[str, int]:
+        def there(name: str) -> int:
+            limit = self.most_each.get(name) if isinstance(self.most_each, Mapping) else self.most_each
+            return min(self.slots, limit or self.slots)
+
+        nodes = self.running.graph.nodes
+        return {n.name: min(n.key_groups, there(n.name)) if n.stateful else there(n.name) for n in nodes}
+
+    def learn(self, rate_per_s: float | None, say: Say) -> tuple[float, MeasuredLaw]:
+        """First at a calm rate, which tells how much one processor does; then at the rate to compare at."""
+        say(f"warming up for {_WARM_S:g} s")
+        for k in (4, 1, 2):
+            self.feed(self.app.calm_per_s, self._even(k), _WARM_S / 3)
+        since, fed = time.time(), self._fed()
+        say("learning what a row costs")
+        self.feed(self.app.calm_per_s, self._even(2), _LOOK_S)
+        law = self._law(since, fed)
+        rate = rate_per_s or self._telling_rate(law)
+        found = sorted(self.allocations(law, rate), key=_total) or [self._even(4)]
+        for processors in {_told(k): k for k in (found[0], found[len(found) // 2], found[-1])}.values():
+            say(f"learning what a task costs: {_told(processors)}")
+            self.feed(rate, processors, _LOOK_S)
+        return rate, self._law(since, fed)
+
+    def _telling_rate(self, law: MeasuredLaw) -> float:
+        """The one at which the law sees allocations farthest apart, of those that the machine carries."""
+        most, one = _MOST_OF_CALM * self.app.calm_per_s, max(law.busy(1.0).values())
+        ways = twin_of(law.topology, law.visited, returning=law.returning).ways
+
+        def apart(rate: float) -> float:
+            means = [_law_mean_s(ways, rate, k, self.paces) for k in self.allocations(law, rate)]
+            return least_gap(means, self.count)
+
+        return max((min(busy / one, most) for busy in _BUSY), key=apart)
+
+    def measure(self, rate: float, processors: Processors, seconds: float) -> Figures:
+        began_s = self.feed(rate, processors, seconds)
+        settled_s = began_s + _SETTLE_SHARE * seconds
+        records = self._records(settled_s, began_s + seconds)
+        last = [r for n in self.running.graph.nodes if n.terminal for r in records[n.name]]
+        ages = [age for record in last for age in record.born.ages_s(record.published_s)]
+        weight = sum(w for _, w in ages)
+        if weight <= 0:
+            raise BadInput(f"nothing came out within {seconds:g} s: give more --seconds")
+        mean_s = sum(age * w for age, w in ages) / weight
+        return Figures(mean_s, quantile_s(ages, 0.95) or mean_s, self._burst(rate))
+
+    @property
+    def paces(self) -> dict[str, float]:
+        return dict.fromkeys(self.running.graph.doors, self.pace_s)
+
+    def feed(self, rate: float, processors: Processors, seconds: float) -> float:
+        """When it began: after a rest, so that all operators where rows come in count their pace from the same row."""
+        self.running.set_processors(processors)
+        time.sleep(2 * self.pace_s)
+        began_s = time.time()
+        feeds = {name: self.running.feed(name) for name in self.running.graph.sources}
+        feeder = Feeder(self.app, feeds, constant(rate), seconds)
+        feeder.start()
+        while not feeder.join(1.0):
+            self.running.check()
+        if feeder.problem is not None:
+            raise feeder.problem
+        self.running.drain()
+        time.sleep(_LOGGED_S)
+        return began_s
+
+    def _burst(self, rate: float) -> float:
+        """Rows of a source a second while the slowest operator works off what was put before it at once."""
+        since, rows = time.time(), int(rate * _BURST_S)
+        self.running.set_paces(dict.fromkeys(self.paces, _NEVER_S))
+        for source in self.running.graph.sources:
+            one = self.running.feed(source)
+            assert self.app.rows is not None
+            one.append(self.app.rows(source, one.rows, rows))
+        self.running.set_paces(self.paces)
+        self.running.drain()
+        time.sleep(_LOGGED_S)
+        taken = [sum(r.duration_s for r in found) for found in self._records(since, time.time()).values()]
+        return rows / max(taken)
+
+    def _even(self, k: int) -> dict[str, int]:
+        return {name: min(k, most) for name, most in self.most.items()}
+
+    def _fed(self) -> float:
+        return float(sum(self.running.feed(s).rows for s in self.running.graph.sources))
+
+    def _law(self, since: float, fed: float) -> MeasuredLaw:
+        rows = (self._fed() - fed) / len(self.running.graph.sources)
+        return measured_law(self.running.graph.topology(), self._records(since, time.time()), rows)
+
+    def _records(self, since: float, until: float) -> Records:
+        names = [node.name for node in self.running.graph.nodes]
+        return {
+            name: [r for r in self.running.records(name) if since <= r.started_s and r.published_s <= until]
+            for name in names
+        }
+
+
+def _total(processors: Mapping[str, int]) -> int:
+    return sum(processors.values())
+
+
+def _line(one: Compared) -> str:
+    at = f"{one.rate_per_s:,.0f} rows/s, {_told(one.processors)}"
+    return f"{at}: predicted {one.predicted.mean_s:.2f} s, measured {one.measured.mean_s:.2f} s"
+
+
+def _told(processors: Mapping[str, int]) -> str:
+    return " ".join(f"{name}={k}" for name, k in processors.items())

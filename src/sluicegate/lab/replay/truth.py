@@ -1,0 +1,143 @@
+"""The truth behind a replay: what m machines really carry, drawn anew every minute or every cycle.
+
+    capacity_t(m) = mean(m) + sd(m) z_t,    z_t standard normal, the same for every policy
+
+Mean and variance are interpolated linearly between the measured sizes. Below the smallest the rate is in proportion;
+beyond the largest it goes on with its last slope, never better than in proportion. One z for all sizes keeps the
+policies comparable: a slow minute is slow for whoever runs in it.
+
+Hindsight is the least m with capacity_t(m) > lambda_t at every step of its window (a cycle, or one minute); static
+peak the least m that holds at every step of the trace. Both know the draws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sluicegate.domain.topology import require
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Point = tuple[int, float, float]
+
+LEAST_TABLE = 128  # the paper predicts up to 128 machines
+# Without a capacity file: a machine's share falls with the logarithm of their number, to 74% at 32 and 67% at 128. No
+# policy's model has this form (they fit power laws, polynomials and reciprocals of them), so none has it easier.
+_ONE_PER_S, _FALL, _RSD = 1000.0, 0.1, 0.05
+_CURVE = {m: _ONE_PER_S * m / (1 + _FALL * math.log(m)) for m in range(1, 129)}
+DEFAULT_POINTS: tuple[Point, ...] = tuple((m, rate, _RSD * rate) for m, rate in _CURVE.items())
+DEFAULT_SAID = "capacity of m machines: 1000 m/(1 + 0.1 ln m) rows/s, 5% noise (no capacity file was given)"
+_ROWS = 2048  # steps looked at together in hindsight: bounds its memory on long traces
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Truth:
+    """Mean and deviation by number of machines, 0 included; ``measured`` is the largest size that was."""
+
+    mean_per_s: Floats
+    sd_per_s: Floats
+    measured: int
+
+    @property
+    def most(self) -> int:
+        return len(self.mean_per_s) - 1
+
+    def needs(self, rate_per_s: float) -> int:
+        """The least machines whose mean exceeds the rate, the largest number there is where none does."""
+        enough = np.flatnonzero(self.mean_per_s > rate_per_s)
+        return int(enough[0]) if len(enough) else self.most
+
+    def at(self, machines: Ints, draws: Floats) -> Floats:
+        """What so many machines carry, step by step."""
+        drawn: Floats = np.maximum(self.mean_per_s[machines] + self.sd_per_s[machines] * draws, 0.0)
+        return drawn
+
+    def rising(self) -> Floats:
+        """The mean as it would be with surplus machines left idle: it does not fall."""
+        best: Floats = np.maximum.accumulate(self.mean_per_s)
+        return best
+
+
+def truth_of(points: Sequence[Point]) -> Truth:
+    """The truth through measured points.
+
+    >>> truth = truth_of([(2, 20.0, 1.0), (4, 30.0, 3.0)])
+    >>> truth.mean_per_s[:6].tolist(), truth.sd_per_s[3].round(3).item()
+    ([0.0, 10.0, 20.0, 25.0, 30.0, 35.0], 2.236)
+    """
+    require(bool(points), "no capacity points: give at least one")
+    largest = points[-1][0]
+    sizes = np.arange(max(LEAST_TABLE, 2 * largest) + 1, dtype=np.float64)
+    known = np.array([(0.0, 0.0, 0.0), *points])
+    mean = np.interp(sizes, known[:, 0], known[:, 1])
+    # below the smallest size the deviation is in proportion, as the rate is
+    sd = np.where(
+        sizes < points[0][0],
+        sizes * points[0][2] / points[0][0],
+        np.sqrt(np.interp(sizes, known[:, 0], known[:, 2] ** 2)),
+    )
+    slope = (known[-1, 1] - known[-2, 1]) / (known[-1, 0] - known[-2, 0])
+    slope = min(max(slope, 0.0), known[-1, 1] / largest)
+    beyond = sizes > largest
+    mean[beyond] = known[-1, 1] + slope * (sizes[beyond] - largest)
+    sd[beyond] = known[-1, 2] / known[-1, 1] * mean[beyond]
+    return Truth(mean, sd, largest)
+
+
+def draws_of(steps: int, draw_steps: int, seed: int, run: int) -> Floats:
+    """z_t of every step: one draw for each ``draw_steps`` of them.
+
+    >>> z = draws_of(6, 3, seed=1, run=0)
+    >>> bool(z[0] == z[1] == z[2] != z[3])
+    True
+    """
+    rng = np.random.default_rng((seed, run))
+    drawn = rng.standard_normal(-(-steps // draw_steps))
+    return np.repeat(drawn, draw_steps)[:steps]
+
+
+def measured_sizes(truth: Truth, sizes: Sequence[int], seed: int, run: int) -> tuple[tuple[int, float], ...]:
+    """What a policy's capacity model is trained on: one noisy measurement of each size the table has."""
+    rng = np.random.default_rng((seed, run, 1))
+    found = [
+        (m, float(truth.mean_per_s[m] + truth.sd_per_s[m] * z))
+        for m, z in zip(sizes, rng.standard_normal(len(sizes)), strict=True)
+        if m <= truth.most
+    ]
+    return tuple((m, rate) for m, rate in found if rate > 0)
+
+
+def hindsight(truth: Truth, rates_per_s: Floats, draws: Floats, window_steps: int) -> Ints:
+    """The least machines that are on time at every step of each window, step by step."""
+    starts = range(0, len(rates_per_s), max(1, _ROWS // window_steps) * window_steps)
+    width = max(1, _ROWS // window_steps) * window_steps
+    parts = [_least(truth, rates_per_s[i : i + width], draws[i : i + width], window_steps) for i in starts]
+    return np.concatenate(parts)
+
+
+def static_peak(truth: Truth, rates_per_s: Floats, draws: Floats) -> int:
+    """The least machines that are on time at every step of the trace."""
+    holds = np.ones(truth.most + 1, dtype=np.bool_)
+    for i in range(0, len(rates_per_s), _ROWS):
+        holds &= _holds(truth, rates_per_s[i : i + _ROWS], draws[i : i + _ROWS]).all(axis=0)
+    return int(np.argmax(holds)) if holds.any() else truth.most
+
+
+def _holds(truth: Truth, rates_per_s: Floats, draws: Floats) -> NDArray[np.bool_]:
+    carried = truth.mean_per_s + truth.sd_per_s * draws[:, None]
+    holds: NDArray[np.bool_] = carried > rates_per_s[:, None]
+    holds[:, 0] = False  # something must run, even for no load
+    return holds
+
+
+def _least(truth: Truth, rates_per_s: Floats, draws: Floats, window_steps: int) -> Ints:
+    holds = _holds(truth, rates_per_s, draws)
+    starts = np.arange(0, len(rates_per_s), window_steps)
+    whole = np.logical_and.reduceat(holds, starts, axis=0)
+    least = np.where(whole.any(axis=1), whole.argmax(axis=1), truth.most)
+    return np.repeat(least, window_steps)[: len(rates_per_s)].astype(np.int64)

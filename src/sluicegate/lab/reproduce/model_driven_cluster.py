@@ -1,0 +1,155 @@
+"""Model-driven scheduling's second set of figures: five pairs on five VMs of four slots each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
+
+from sluicegate.domain import Topology
+from sluicegate.lab.reproduce.five_vms import Reached, r_squared, reach
+from sluicegate.lab.reproduce.row import Progress, Row
+from sluicegate.lab.reproduce.slot_plans import MBA_DSM, MBA_RSM, MBA_SAM, PAIRS
+
+_HOPS = "simulated without the time rows take between VMs, to which the paper puts down part of its order"
+_FAR = 0.05
+
+Found = Mapping[str, Mapping[str, Reached]]
+
+
+def cluster_rows(flows: Mapping[str, Topology], progress: Progress) -> Iterator[Row]:
+    """Rates, their correlation, use of the VMs, and latency."""
+    found: dict[str, dict[str, Reached]] = {}
+    for name, topology in flows.items():
+        found[name] = {}
+        for pair in PAIRS:
+            progress(f"{name}, {pair.name} on five VMs")
+            found[name][pair.name] = reach(pair, topology)
+        yield from _rate_rows(name, found[name])
+    yield from _order_rows(found)
+    for name in flows:
+        yield from _use_rows(name, list(found[name].values()))
+    yield from _latency_rows(found)
+
+
+def _rate_rows(name: str, by_pair: Mapping[str, Reached]) -> Iterator[Row]:
+    shown = "; ".join(
+        f"{pair} {r.planned_per_s:.0f}/{r.predicted_per_s:.0f}/{r.even_per_s:.0f}/{r.simulated_per_s:.0f}"
+        for pair, r in by_pair.items()
+    )
+    every = list(by_pair.values())
+    far, near, even = (_error(every, what) for what in ("planned_per_s", "predicted_per_s", "even_per_s"))
+    yield Row(
+        f"{name}: rows/s planned/predicted/predicted for even routing/simulated",
+        "predicted is nearer to actual than planned",
+        shown,
+        near < far,
+        f"mean error {far:.0%} planned, {near:.0%} predicted, {even:.0%} predicted for even routing",
+    )
+    simulated = [r.simulated_per_s for r in every]
+    by_plan, by_model, by_even = (
+        r_squared(simulated, [getattr(r, what) for r in every])
+        for what in ("planned_per_s", "predicted_per_s", "even_per_s")
+    )
+    better = by_model > by_plan + _FAR
+    why = (
+        f"asked: {_FAR:g} more; five points in two clusters, LSA below MBA: the plans line up with that as well, so "
+        "R^2 tells little; the errors in the row above do"
+    )
+    yield Row(
+        f"{name}: R^2 of simulated rate with planned, predicted, even",
+        "predicted far better than planned",
+        f"{by_plan:.2f}, {by_model:.2f}, {by_even:.2f}",
+        better,
+        why,
+    )
+
+
+def _error(reached: Sequence[Reached], what: str) -> float:
+    """Mean distance from the simulated rate, as a share of it."""
+    return fmean(abs(getattr(r, what) / max(r.simulated_per_s, 1.0) - 1) for r in reached)
+
+
+def _order_rows(found: Found) -> Iterator[Row]:
+    rates = {name: {pair: r.simulated_per_s for pair, r in by.items()} for name, by in found.items()}
+    lowest = min(min(rate for pair, rate in by.items() if pair.startswith("MBA")) for by in rates.values())
+    highest = max(max(rate for pair, rate in by.items() if pair.startswith("LSA")) for by in rates.values())
+    yield Row(
+        "MBA reaches more than LSA under any mapping",
+        "always",
+        f"least of MBA {lowest:.0f}, most of LSA {highest:.0f} rows/s",
+        all(_least(by, "MBA") > -_least({p: -r for p, r in by.items()}, "LSA") for by in rates.values()),
+        "simulated",
+    )
+    shown = "; ".join(f"{name} {_three(by)}" for name, by in rates.items())
+    lowest_dsm = all(by[MBA_DSM.name] <= min(by[MBA_RSM.name], by[MBA_SAM.name]) for by in rates.values())
+    yield Row(
+        "MBA+DSM is the lowest of MBA (DSM/RSM/SAM)",
+        "always",
+        shown,
+        lowest_dsm,
+        "asked: in all three, ties allowed; the paper's platform has costs of mixing tasks on a slot beyond their CPU "
+        "that the simulator has not",
+    )
+    more = [by[MBA_RSM.name] > by[MBA_SAM.name] for by in (rates["linear"], rates["star"])]
+    yield Row(
+        "MBA+RSM reaches more than MBA+SAM on linear and star",
+        "both",
+        f"{sum(more)} of 2: {shown}",
+        all(more),
+        "where RSM spreads blob threads depends on its weights and ties, which the paper does not tell",
+    )
+
+
+def _least(by: Mapping[str, float], planner: str) -> float:
+    return min(rate for pair, rate in by.items() if pair.startswith(planner))
+
+
+def _three(by: Mapping[str, float]) -> str:
+    return "/".join(f"{by[pair.name]:.0f}" for pair in (MBA_DSM, MBA_RSM, MBA_SAM))
+
+
+def _use_rows(name: str, reached: Sequence[Reached]) -> Iterator[Row]:
+    cpu = r_squared(
+        [share for r in reached for share in r.seen.cpu.values()],
+        [share for r in reached for share in r.predicted_cpu.values()],
+    )
+    memory = r_squared(
+        [share for r in reached for share in r.seen.memory.values()],
+        [share for r in reached for share in r.predicted_memory.values()],
+    )
+    told = "25 VMs: 5 of each pair; predicted at the predicted rate, seen at the highest stable one"
+    yield Row(f"{name}: R^2 of CPU by VM, predicted and simulated", "above 0.8", f"{cpu:.2f}", cpu > 0.8, told)
+    yield Row(f"{name}: R^2 of memory by VM", "lower than of CPU", f"{memory:.2f}", memory < cpu, told)
+    by = {
+        planner: fmean(share for r in reached if r.pair.planner.name == planner for share in r.seen.cpu.values())
+        for planner in ("lsa", "mba")
+    }
+    yield Row(
+        f"{name}: mean CPU of a VM under LSA and MBA",
+        "LSA uses far less",
+        f"{by['lsa']:.0%} and {by['mba']:.0%}",
+        by["lsa"] < by["mba"],
+        "at the highest stable rate of each",
+    )
+
+
+def _latency_rows(found: Found) -> Iterator[Row]:
+    medians = {name: {pair: r.seen.median_s or 0.0 for pair, r in by.items()} for name, by in found.items()}
+    for name, by in medians.items():
+        mba = {pair: s for pair, s in by.items() if pair.startswith("MBA")}
+        holds = min(mba, key=lambda p: mba[p]) == MBA_DSM.name and max(mba, key=lambda p: mba[p]) == MBA_SAM.name
+        yield Row(
+            f"{name}: median latency, MBA+DSM lowest, MBA+SAM highest",
+            "DSM < RSM < SAM",
+            ", ".join(f"{pair} {s:.2f} s" for pair, s in by.items()),
+            holds,
+            f"asked among MBA; {_HOPS}",
+        )
+    of = {name: fmean(by.values()) for name, by in medians.items()}
+    yield Row(
+        "latency by dataflow: diamond < star < linear",
+        "diamond < star < linear",
+        ", ".join(f"{name} {s:.2f} s" for name, s in of.items()),
+        of["diamond"] < of["star"] < of["linear"],
+        f"mean of the pairs' medians; {_HOPS}",
+    )

@@ -1,0 +1,75 @@
+"""What an application is: a pipeline, rows to feed it, and the right answer, computed independently of Spark.
+
+Rows are a function of their numbers alone, so whoever feeds them may stop anywhere and go on, and the right answer for
+the first n rows can be worked out without having seen the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from sluicegate.spark.pipeline.declaration import Pipeline
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How what came out compares with what should have.
+
+    ``lost`` and ``duplicated`` count input rows that are missing from the answer or in it more than once.
+    """
+
+    rows_out: int
+    lost: int
+    duplicated: int
+    exact: bool
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """``rows(source, first, count)`` makes the rows numbered ``first`` on; ``check(rows fed, sinks)`` judges them.
+
+    Without ``rows`` the sources are fed by others, or are streams of Spark's own; without ``check`` nobody knows the
+    right answer. ``given(path)`` is the same application with the records of a real file, over and over. ``beside()``
+    brings up what has to be there while it runs, such as a server, and gives the application that knows where it is.
+    """
+
+    name: str
+    build: Callable[[], Pipeline]
+    rows: Callable[[str, int, int], pa.Table] | None = None
+    check: Callable[[Mapping[str, int], Mapping[str, DataFrame]], Answer] | None = None
+    about: str = ""
+    paper: str = ""
+    calm_per_s: float = 100.0
+    slo: str = "mean=5s"
+    processors: Mapping[str, int] | None = None
+    given: Callable[[Path], App] | None = None
+    beside: Callable[[], AbstractContextManager[App]] | None = None
+
+    def brought_up(self) -> AbstractContextManager[App]:
+        """The application ready to run, for as long as the block lasts."""
+        return self.beside() if self.beside else nullcontext(self)
+
+
+def compare(expected: Mapping[object, int], found: Mapping[object, int], rows_out: int) -> Answer:
+    """Counts by key: what is missing, what is too much, and one example of either.
+
+    >>> compare({"a": 2, "b": 1}, {"a": 3}, rows_out=5)
+    Answer(rows_out=5, lost=1, duplicated=1, exact=False, note="'a': 3 instead of 2")
+    """
+    keys = [*expected, *(key for key in found if key not in expected)]
+    pairs = [(key, expected.get(key, 0), found.get(key, 0)) for key in keys]
+    wrong = [f"{key!r}: {got} instead of {want}" for key, want, got in pairs if want != got]
+    return Answer(
+        rows_out=rows_out,
+        lost=sum(max(want - got, 0) for _, want, got in pairs),
+        duplicated=sum(max(got - want, 0) for _, want, got in pairs),
+        exact=not wrong,
+        note=wrong[0] if wrong else "",
+    )

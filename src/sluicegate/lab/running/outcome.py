@@ -1,0 +1,141 @@
+"""What a run gave: the promise, what it cost against a plan for the peak, the answer, every decision."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sluicegate.config.goal_text import goal_from
+from sluicegate.domain import Goal
+from sluicegate.domain.births import quantile_s
+from sluicegate.lab.running.app import Answer, App
+from sluicegate.lab.running.sizing import Records, as_told, processors_for
+from sluicegate.runlog.batch_log import BatchRecord, Tail
+from sluicegate.spark.controller import Control
+from sluicegate.spark.pipeline.graph import RunningGraph
+from sluicegate.spark.pipeline.runtime import Running
+
+Tick = dict[str, Any]
+WINDOW_S = 10.0
+"""The promise is judged in windows of this length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``kept_share`` is the share of rows in windows in which the promise was kept; ``None`` where none was made.
+
+    ``static_peak`` is how many processors a fixed allocation for the peak would hold all the time, by the laws as
+    measured in this run. ``interrupted``: somebody ended the load before its time.
+    """
+
+    app: str
+    policy: str
+    goal: Goal
+    rows_in: int
+    answer: Answer | None
+    kept_share: float | None
+    slot_seconds: float
+    static_peak: int | None
+    seconds: float
+    mean_s: float | None
+    p95_s: float | None
+    decisions: tuple[dict[str, Any], ...]
+    ticks: tuple[Tick, ...]
+    why_grouped: tuple[str, ...]
+    restarts: tuple[str, ...]
+    began_s: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def rescales(self) -> int:
+        return len(self.decisions)
+
+
+def outcome_of(
+    app: App,
+    running: Running,
+    control: Control,
+    fed: Mapping[str, int],
+    answer: Answer | None,
+    began_s: float,
+    peak_per_s: float,
+    ticks: list[Tick],
+) -> Outcome:
+    """Gather everything that is on record of a run that began at ``began_s``."""
+    goal = goal_from(list(control.slo))
+    records = _all_records(running, began_s)
+    last = [record for node in running.graph.nodes if node.terminal for record in records[node.name]]
+    ages = [age for record in last for age in record.born.ages_s(record.published_s)]
+    weight, took_s = sum(w for _, w in ages), time.time() - began_s
+    decisions = [json.loads(line) for line in Tail(running.layout.decisions).lines()]
+    return Outcome(
+        app=app.name,
+        policy=control.policy,
+        goal=goal,
+        rows_in=sum(fed.values()),
+        answer=answer,
+        kept_share=kept_share(last, goal),
+        slot_seconds=slot_seconds(ticks, took_s),
+        static_peak=static_peak(running.graph, control, records, peak_per_s, ticks),
+        seconds=took_s,
+        mean_s=sum(age * w for age, w in ages) / weight if weight else None,
+        p95_s=quantile_s(ages, 0.95),
+        decisions=tuple(decision for decision in decisions if decision["at_s"] >= began_s),
+        ticks=tuple(ticks),
+        why_grouped=running.why_grouped,
+        restarts=tuple(running.restarts),
+        began_s=began_s,
+    )
+
+
+def _all_records(running: Running, since_s: float) -> dict[str, list[BatchRecord]]:
+    """The batches of the run; the last ones are logged a moment after they are committed."""
+    time.sleep(0.8)
+    return {
+        node.name: [record for record in running.records(node.name) if record.published_s >= since_s]
+        for node in running.graph.nodes
+    }
+
+
+def kept_share(records: list[BatchRecord], goal: Goal) -> float | None:
+    """Share of rows that came out in windows in which every latency promise was kept."""
+    bounds = goal.latency_bounds
+    if not bounds:
+        return None
+    windows: dict[int, list[tuple[float, float]]] = {}
+    for record in records:
+        windows.setdefault(int(record.published_s // WINDOW_S), []).extend(record.born.ages_s(record.published_s))
+    kept = total = 0.0
+    for ages in windows.values():
+        weight = sum(w for _, w in ages)
+        if weight > 0:
+            measured = {"mean": sum(age * w for age, w in ages) / weight}
+            measured |= {what: quantile_s(ages, int(what[1:]) / 100) or 0.0 for what in bounds if what != "mean"}
+            total += weight
+            kept += weight if all(measured[what] <= bound for what, bound in bounds.items()) else 0.0
+    return kept / total if total else 1.0
+
+
+def slot_seconds(ticks: list[Tick], took_s: float) -> float:
+    """Processors in force, summed over the run.
+
+    >>> slot_seconds([{"at_s": 10.0, "running": {"a": 2}}, {"at_s": 14.0, "running": {"a": 3}}], took_s=10.0)
+    26.0
+    """
+    times = [float(tick["at_s"]) for tick in ticks]
+    totals = [sum(tick["running"].values()) for tick in ticks]
+    ends = [*times[1:], times[0] + took_s] if times else []
+    return float(sum(total * max(end - at, 0.0) for total, at, end in zip(totals, times, ends, strict=True)))
+
+
+def static_peak(
+    graph: RunningGraph, control: Control, records: Records, peak_per_s: float, ticks: list[Tick]
+) -> int | None:
+    """What sluicegate's policy holds for the peak, at the costs and visits measured in this run."""
+    if not ticks:
+        return None
+    topology = as_told(graph.topology(), ticks[-1])
+    return sum(processors_for(peak_per_s, graph, control, topology, records).values()) or None

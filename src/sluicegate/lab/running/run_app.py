@@ -1,0 +1,163 @@
+"""An application under the control loop on Spark, from the first row to the checked answer."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from sluicegate.lab.running.app import App
+from sluicegate.lab.running.feeding import Feeder
+from sluicegate.lab.running.load import Load
+from sluicegate.lab.running.outcome import Outcome, outcome_of
+from sluicegate.lab.running.sizing import learned_so_far, processors_for
+from sluicegate.runlog.batch_log import Tail
+from sluicegate.spark.act.fleet import Fleet
+from sluicegate.spark.controller import Control
+from sluicegate.spark.pipeline.runtime import Running, start
+from sluicegate.spark.supervisor import Supervisor
+
+Tick = dict[str, Any]
+_LOGGED_S = 1.0
+"""The last batch is in the log by then."""
+_WARM_UP_ROWS = (20, 20, 20, 20, 20, 20, 60, 20, 120)
+"""The first batches compile; the last ones are of different size, so that they tell what a row costs."""
+_FLEET_S = 60.0
+"""How long executors and nodes may take to come before the load begins without them."""
+_ROUNDS_WITH_THE_FLEET = 4
+"""A second's load each."""
+Progress = Callable[[float, Tick | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What goes on around a run.
+
+    ``fleet`` makes what brings executors and nodes to the plan, where there are any; ``beside`` what stands next to
+    the run's folder while it is fed; ``progress`` is told twice a second. Once ``leave`` is set, no more is fed; what
+    is inside comes out and is judged.
+    """
+
+    fleet: Callable[[Running], Fleet] | None = None
+    beside: Callable[[Path], AbstractContextManager[object]] | None = None
+    progress: Progress | None = None
+    leave: threading.Event = field(default_factory=threading.Event)
+
+
+def run_app(
+    app: App,
+    spark: SparkSession,
+    folder: Path,
+    load: Load,
+    seconds: float,
+    control: Control,
+    fuse: bool = True,
+    around: Surroundings | None = None,
+) -> Outcome:
+    """Feed ``app`` for ``seconds`` of ``load`` under ``control``, wait for the last row, and check the answer.
+
+    Interrupted, the run stops between two batches. Started again in the same folder, it goes on where it was.
+    """
+    around = around or Surroundings()
+    with (
+        app.brought_up() as ready,
+        start(pipeline := ready.build(), spark, folder, app.processors, fuse) as running,
+        around.fleet(running) if around.fleet else nullcontext() as fleet,
+    ):
+        warm_up(app, running, around.leave)
+        _size(app, running, control, load(0.0))
+        if fleet is not None:
+            _bring_up(fleet, app, running, control, load(0.0), around.leave)
+        feeds = {name: running.feed(name) for name in running.graph.sources}
+        began_s = time.time()
+        feeder = Feeder(app, feeds, load, seconds) if app.rows and feeds else None
+        with (
+            Supervisor(running.layout, control) as supervisor,
+            around.beside(folder) if around.beside else nullcontext(),
+        ):
+            ticks, interrupted = _watch(running, feeder, seconds, around)
+        if supervisor.deaths:
+            running.restarts.append(
+                f"the controller died {len(supervisor.deaths)} times, see {running.layout.controller_log.name}"
+            )
+        fed = feeder.fed if feeder else {name: running.feed(name).rows for name in feeds}
+        sinks = {sink.name: running.read(sink.stream) for sink in pipeline.sinks.values()}
+        answer = app.check(fed, sinks) if app.check else None
+        peak_per_s = feeder.peak_per_s if feeder else max((t["arrivals_per_s"] or 0.0 for t in ticks), default=0.0)
+        found = outcome_of(app, running, control, fed, answer, began_s, peak_per_s, ticks)
+        return replace(found, interrupted=interrupted)
+
+
+def warm_up(
+    app: App, running: Running, leave: threading.Event | None = None, rounds: Sequence[int] = _WARM_UP_ROWS
+) -> None:
+    """A few rows through every operator, so that nobody's latency is Spark compiling its first batches."""
+    if app.rows is None:
+        return
+    feeds = {name: running.feed(name) for name in running.graph.sources}
+    for rows in rounds:
+        if leave is not None and leave.is_set():
+            raise KeyboardInterrupt
+        for name, feed in feeds.items():
+            feed.append(app.rows(name, feed.rows, rows))
+        running.drain()
+
+
+def _bring_up(
+    fleet: Fleet, app: App, running: Running, control: Control, rate_per_s: float, leave: threading.Event
+) -> None:
+    """The executors that the load begins with, warm: sized again by a second's load at a time, and waited for."""
+    fleet.wait_until_complete(_FLEET_S)
+    warm_up(app, running, leave, (max(int(rate_per_s), 1),) * _ROUNDS_WITH_THE_FLEET)
+    _size(app, running, control, rate_per_s)
+    fleet.wait_until_complete(_FLEET_S)
+
+
+def _size(app: App, running: Running, control: Control, rate_per_s: float) -> None:
+    """Begin with what the load that begins needs, not with one processor each and a backlog."""
+    if app.rows is None or control.dry_run or app.processors:
+        return
+    time.sleep(_LOGGED_S)
+    records = {node.name: running.records(node.name) for node in running.graph.nodes}
+    topology = learned_so_far(running.layout, running.graph, control)
+    rate_per_s *= len(running.graph.sources)
+    running.set_processors(processors_for(rate_per_s, running.graph, control, topology, records))
+
+
+def _watch(running: Running, feeder: Feeder | None, seconds: float, around: Surroundings) -> tuple[list[Tick], bool]:
+    """Until the load has ended and its last row is out: what the controller told on the way, and whether it was cut."""
+    tail, ticks, began_s = Tail(running.layout.ticks), list[Tick](), time.time()
+    for _ in tail.lines():
+        pass  # of an earlier run in this folder
+    if feeder is not None:
+        feeder.start()
+    try:
+        while not around.leave.is_set() and _goes_on(feeder, began_s + seconds):
+            running.check()
+            ticks.extend(json.loads(line) for line in tail.lines())
+            if around.progress is not None:
+                around.progress(min((time.time() - began_s) / seconds, 1.0), ticks[-1] if ticks else None)
+    finally:
+        cut = around.leave.is_set()
+        if feeder is not None:
+            feeder.stop()
+    if feeder is not None and feeder.problem is not None:
+        raise feeder.problem
+    running.drain()
+    ticks.extend(json.loads(line) for line in tail.lines())
+    return ticks, cut
+
+
+def _goes_on(feeder: Feeder | None, until_s: float) -> bool:
+    """Half a second later: whether there is load left."""
+    if feeder is not None:
+        return not feeder.join(0.5)
+    time.sleep(0.5)
+    return time.time() < until_s

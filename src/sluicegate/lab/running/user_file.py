@@ -1,0 +1,50 @@
+"""An application in a user's own file: ``sluicegate run app.py``.
+
+The file defines ``pipeline`` (a ``Pipeline``, or a function that makes one) and whatever its functions need; or it
+defines ``app``, an ``App``, where it also brings rows and the right answer.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+from pyspark import cloudpickle
+
+from sluicegate.errors import BadInput
+from sluicegate.lab.running.app import App
+from sluicegate.spark.pipeline.declaration import Pipeline
+
+
+def app_from(path: Path) -> App:
+    """Load the file and find what it defines."""
+    if not path.is_file():
+        raise BadInput(f"no file {path}: give an application's name or a Python file")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise BadInput(f"{path} is no Python file: its name should end in .py")
+    module = importlib.util.module_from_spec(spec)
+    # Functions of the file reach Spark's workers by value: they cannot import a file that lies anywhere.
+    sys.modules[path.stem] = module
+    by_value: Callable[[ModuleType], None] = cloudpickle.register_pickle_by_value
+    by_value(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as problem:
+        raise BadInput(f"{path} does not load: {type(problem).__name__}: {problem}") from problem
+    return _found(path, getattr(module, "app", None), getattr(module, "pipeline", None))
+
+
+def _found(path: Path, app: object, pipeline: object) -> App:
+    if isinstance(app, App):
+        return app
+    if isinstance(pipeline, Pipeline):
+        return App(pipeline.name, lambda: pipeline)
+    if callable(pipeline):
+        made = pipeline()
+        if isinstance(made, Pipeline):
+            return App(made.name, lambda: made)
+    raise BadInput(f"{path} defines no pipeline: let it say pipeline = Pipeline(...), see sluicegate run --help")

@@ -1,0 +1,133 @@
+"""How rows come from outside: a process of unit rate, run through the integral of the rate.
+
+Gaps are drawn from a distribution of mean 1 and laid on the integrated rate R(t), which is piecewise linear:
+
+    R(t_{n+1}) = R(t_n) + gap_n,        R(t) = integral of rate from 0 to t
+
+Exponential gaps make a Poisson process, also where the rate changes; constant gaps a deterministic one. A bursty
+source is silent but for bursts in which rows come as a Poisson process, ``share`` of the time: an interrupted Poisson
+process (a Markov-modulated one with two states), whose gaps are hyperexponential. The squared coefficient of
+variation c of its gaps fixes how long a burst lasts on average, B in units of the mean gap:
+
+    c = 1 + 2 B (1 - share)^2 / share
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sluicegate.domain.topology import require, require_number
+from sluicegate.lab.simulate import distributions
+from sluicegate.lab.simulate.compiled import inlined
+from sluicegate.lab.simulate.distributions import Distribution
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Rows per second, step by step, and how unevenly they come. After the last step nothing comes any more."""
+
+    rates_per_s: tuple[float, ...]
+    step_s: float = math.inf
+    gaps: Distribution = field(default_factory=distributions.exponential)
+
+    def __post_init__(self) -> None:
+        require(bool(self.rates_per_s), "arrivals without a rate: give at least one, in rows per second")
+        for rate in self.rates_per_s:
+            require_number(rate, "arrival rate")
+        require(self.step_s > 0, f"step_s is {self.step_s}: it must be above 0")
+        steady = math.isinf(self.step_s)
+        require(not steady or len(self.rates_per_s) == 1, "several rates need a step_s: how long each of them holds")
+
+    @property
+    def steady(self) -> bool:
+        return math.isinf(self.step_s)
+
+    def scaled(self, share: float) -> Arrivals:
+        """The same pattern at ``share`` of the rate."""
+        return Arrivals(tuple(rate * share for rate in self.rates_per_s), self.step_s, self.gaps)
+
+    def mean_per_s(self, seconds: float) -> float:
+        """The mean rate over the first ``seconds``.
+
+        >>> trace(10.0, [4.0, 8.0]).mean_per_s(15.0), trace(10.0, [4.0, 8.0]).mean_per_s(40.0)
+        (5.333333333333333, 3.0)
+        """
+        if self.steady:
+            return self.rates_per_s[0]
+        held = (min(max(seconds - i * self.step_s, 0.0), self.step_s) for i in range(len(self.rates_per_s)))
+        return sum(rate * s for rate, s in zip(self.rates_per_s, held, strict=True)) / seconds
+
+
+def poisson(rate_per_s: float) -> Arrivals:
+    """Rows that know nothing of each other.
+
+    >>> poisson(5.0).gaps.scv
+    1.0
+    """
+    return Arrivals((rate_per_s,))
+
+
+def deterministic(rate_per_s: float) -> Arrivals:
+    """One row every ``1 / rate_per_s`` seconds."""
+    return Arrivals((rate_per_s,), gaps=distributions.constant())
+
+
+def renewal(rate_per_s: float, gaps: Distribution) -> Arrivals:
+    """Independent gaps of any distribution."""
+    return Arrivals((rate_per_s,), gaps=gaps)
+
+
+def bursty(rate_per_s: float, scv: float, share: float = 0.2) -> Arrivals:
+    """Bursts that fill ``share`` of the time, so long that the gaps have the squared coefficient of variation ``scv``.
+
+    >>> round(bursty(5.0, scv=9.0).gaps.scv, 6)
+    9.0
+    """
+    require_number(scv, "scv of a bursty source", least=1.0, above=True)
+    require(0 < share < 1, f"share of bursts is {share}: give a share of time between 0 and 1")
+    return renewal(rate_per_s, _interrupted(scv, share))
+
+
+def trace(step_s: float, rates_per_s: Sequence[float], gaps: Distribution | None = None) -> Arrivals:
+    """A recorded load: each rate holds for ``step_s``; Poisson within the steps unless ``gaps`` says otherwise."""
+    require(math.isfinite(step_s), f"step_s is {step_s}: a trace needs steps that end")
+    rates = tuple(float(rate) for rate in rates_per_s)
+    return Arrivals(rates, step_s, gaps or distributions.exponential())
+
+
+def _interrupted(scv: float, share: float) -> Distribution:
+    """The gaps of an interrupted Poisson process: rate r in bursts, which end at rate ``ends``, start at ``starts``.
+
+    Its gap is hyperexponential; the two rates solve s^2 - (r + ends + starts) s + r starts = 0.
+    """
+    burst = (scv - 1) * share / (2 * (1 - share) ** 2)
+    rate, ends = 1 / share, 1 / burst
+    starts = ends * share / (1 - share)
+    half = (rate + ends + starts) / 2
+    root = math.sqrt(half**2 - rate * starts)
+    fast = half + root
+    slow = rate * starts / fast
+    return distributions.hyperexponential((rate - slow) / (fast - slow), 1 / fast, 1 / slow)
+
+
+@inlined
+def after(now: float, gap: float, rates: NDArray[np.float64], first: int, steps: int, step_s: float) -> float:
+    """When the integrated rate has grown by ``gap`` since ``now``; ``inf`` if it never does.
+
+    The rates are ``steps`` numbers of ``rates`` from place ``first`` on.
+    """
+    step = int(now / step_s)
+    while step < steps:
+        rate = rates[first + step]
+        end = (step + 1) * step_s
+        if rate > 0.0 and gap <= rate * (end - now):
+            return float(now + gap / rate)
+        gap -= rate * (end - now) if rate > 0.0 else 0.0
+        step += 1
+        now = end
+    return math.inf

@@ -1,0 +1,175 @@
+"""Simulate a pipeline at a steady load (or along a trace) and report its times with confidence intervals.
+
+The run is cut into 200 windows; after each the totals are copied, so every figure is a difference of two copies. Of
+steady runs the first tenth is dropped as warm-up; a run along a trace is measured from its start.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sluicegate.domain import Topology
+from sluicegate.domain.topology import require_number
+from sluicegate.lab.simulate.build import build
+from sluicegate.lab.simulate.histogram import quantile
+from sluicegate.lab.simulate.kernel import advance
+from sluicegate.lab.simulate.offered import offered_loads
+from sluicegate.lab.simulate.records import BATCHED, Counts, Floats, Net, Records, rows_inside
+from sluicegate.lab.simulate.result import OperatorResult, SimulationResult
+from sluicegate.lab.simulate.scenario import Behaviour, Load, Mode, Scenario, scenario
+from sluicegate.lab.simulate.statistics import WARM_UP_WINDOWS, WINDOWS, growth_per_s, ratio
+
+_MOST_ROWS = 8_000_000
+"""Rows inside at which a run that only grows is broken off: the process stays below a gigabyte."""
+
+_ADDED = ("arrivals", "waited", "busy", "held", "blocked", "batches", "batch_time")
+
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Recording:
+    """Copies of the totals at the bounds of the measured windows, one more than there are windows."""
+
+    window_s: float
+    warm_up_s: float
+    nodes: Records
+    totals: Records
+    inside: Floats
+    histogram: Counts
+
+    @property
+    def measured_s(self) -> float:
+        return (len(self.totals) - 1) * self.window_s
+
+    def added(self, what: str) -> float:
+        return float(self.totals[what][-1] - self.totals[what][0])
+
+
+def simulate(
+    topology: Topology,
+    load: Load,
+    allocation: Mapping[str, int],
+    seconds: float,
+    seed: int,
+    *,
+    mode: Mode = "queue",
+    behaviour: Behaviour | None = None,
+    progress: Progress | None = None,
+) -> SimulationResult:
+    """Simulate ``seconds`` of a pipeline; the same seed gives the same result.
+
+    ``load`` is the pipeline's rate in rows per second (Poisson, or with the ``arrival_scv`` of the operator a source
+    feeds), or ``Arrivals``. ``progress`` is told the share done, 0 to 1.
+
+    >>> from sluicegate.domain import Edge, Operator
+    >>> one = Topology("t", (Operator("a", 10.0),), (Edge("source", "a"),))
+    >>> result = simulate(one, 15.0, {"a": 2}, seconds=20_000, seed=1)
+    >>> abs(result.mean_s - 0.2286) < 0.01, result.stable, result.events
+    (True, True, 600328)
+    """
+    require_number(seconds, "seconds", above=True)
+    order = scenario(topology, load, allocation, mode, behaviour)
+    net = build(order, seed)
+    net, recording = _record(net, order, seconds, progress)
+    return _result(order, recording, int(net.totals["events"][0]))
+
+
+def _record(net: Net, order: Scenario, seconds: float, progress: Progress | None) -> tuple[Net, Recording]:
+    start = WARM_UP_WINDOWS if _steady(order) else 0
+    copies: list[tuple[Records, Records, float]] = []
+    before: Counts = net.histogram.copy()
+    for window in range(WINDOWS + 1):
+        net, finished = advance(net, seconds * window / WINDOWS, _MOST_ROWS)
+        if not finished:
+            break
+        if window == start:
+            before = net.histogram.copy()
+        if window >= start:
+            copies.append((net.nodes.copy(), net.totals.copy(), float(rows_inside(net))))
+        if progress is not None:
+            progress(window / WINDOWS)
+    if not copies:
+        copies.append((net.nodes.copy(), net.totals.copy(), float(rows_inside(net))))
+    nodes, totals, inside = zip(*copies, strict=True)
+    window_s = seconds / WINDOWS
+    made = np.stack(nodes), np.concatenate(totals), np.array(inside), net.histogram - before
+    return net, Recording(window_s, start * window_s, *made)
+
+
+def _steady(order: Scenario) -> bool:
+    return all(arrivals.steady for arrivals in order.arrivals.values())
+
+
+def _result(order: Scenario, recording: Recording, events: int) -> SimulationResult:
+    totals, measured_s = recording.totals, recording.measured_s
+    reasons = _troubles(order, recording)
+    told = not (reasons and _steady(order))
+    mean = ratio(_steps(totals["total"]), _steps(totals["completed"])) if told else None
+    completed = recording.added("completed")
+    counted = recording.histogram if told else np.zeros_like(recording.histogram)
+    return SimulationResult(
+        mean_s=mean.mean if mean else None,
+        ci95_s=mean.half_width if mean else None,
+        p50_s=quantile(counted, 0.50),
+        p95_s=quantile(counted, 0.95),
+        p99_s=quantile(counted, 0.99),
+        completion_mean_s=recording.added("completion") / completed if mean else None,
+        operators={
+            name: _operator(recording, index, order.allocation[name]) for index, name in enumerate(order.topology.names)
+        },
+        arrivals_per_s=recording.added("inputs") / measured_s if measured_s else 0.0,
+        completed=int(completed),
+        events=events,
+        simulated_s=recording.warm_up_s + measured_s,
+        warm_up_s=recording.warm_up_s,
+        stable=not reasons,
+        growth_per_s=growth_per_s(recording.inside, recording.window_s),
+        reasons=reasons,
+    )
+
+
+def _steps(values: NDArray[np.generic]) -> Floats:
+    """What was added in each window."""
+    return np.diff(values.astype(np.float64))
+
+
+def _troubles(order: Scenario, recording: Recording) -> tuple[str, ...]:
+    """Why the run has no steady state: an operator offered too much, or rows that pile up beyond chance."""
+    seconds = recording.warm_up_s + recording.measured_s
+    reasons = [
+        f"{name} is offered {load:.3g} of what its {order.allocation[name]} processors can do: rows pile up"
+        for name, load in offered_loads(order, max(seconds, recording.window_s)).items()
+        if load >= 1
+    ]
+    if not reasons and order.behaviour.capacity:
+        growth = growth_per_s(recording.inside, recording.window_s)
+        rate = recording.added("inputs") / max(recording.measured_s, recording.window_s)
+        chance = 5 * math.sqrt(4 * rate / seconds) + 0.005 * rate
+        if growth > chance:
+            reasons.append(f"back-pressure lets less than {rate:.4g} rows/s in: {growth:.4g} rows/s pile up outside")
+    return tuple(reasons)
+
+
+def _operator(recording: Recording, index: int, processors: int) -> OperatorResult:
+    node = recording.nodes[:, index]
+    took_s = max(recording.measured_s, recording.window_s)
+    added = {what: float(node[what][-1] - node[what][0]) for what in _ADDED}
+    sojourn = ratio(_steps(node["sojourn"]), _steps(node["done"]))
+    batched = node["discipline"][0] == BATCHED and added["batches"] > 0
+    return OperatorResult(
+        processors=processors,
+        mean_s=sojourn.mean if sojourn else None,
+        ci95_s=sojourn.half_width if sojourn else None,
+        utilisation=added["busy"] / (processors * took_s),
+        queue=added["waited"] / took_s,
+        arrivals_per_s=added["arrivals"] / took_s,
+        backpressure=added["held"] / took_s,
+        blocked=added["blocked"] / (processors * took_s),
+        batch_s=added["batch_time"] / added["batches"] if batched else None,
+    )

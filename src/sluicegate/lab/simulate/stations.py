@@ -1,0 +1,179 @@
+"""Queues and servers: first come, first served; a server that is free takes the next row of its queue at once.
+
+An operator has either one queue that all its servers share (M/M/k and its kin) or one queue a server, among which
+every row is routed as it arrives: in turn (shuffle), or by shares (weighted, keyed). Rows of an operator that runs in
+batches wait in one queue for the next batch.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sluicegate.lab.simulate import rng
+from sluicegate.lab.simulate.agenda import schedule
+from sluicegate.lab.simulate.compiled import compiled, inlined
+from sluicegate.lab.simulate.crowding import join, leave
+from sluicegate.lab.simulate.distributions import EXPONENTIAL, draw
+from sluicegate.lab.simulate.records import BATCHED, CYCLIC, DUE, IDLE, WEIGHTED, Net
+
+
+@inlined
+def time_of(net: Net, index: int) -> float:
+    """A gap, a service time or a batch's noise of this node, of mean 1."""
+    node = net.nodes[index]
+    if node["kind"] == EXPONENTIAL:
+        return rng.exponential(net.streams, index)
+    return draw(node["kind"], node["a"], node["b"], node["c"], net.numbers, net.streams, index)
+
+
+@inlined
+def begin(net: Net, server: int, row: int, now: float) -> None:
+    """A server starts on a row."""
+    slot = net.slots[server]
+    slot["row"] = row
+    slot["started"] = now
+    slot["counted"] = now
+    service_s = time_of(net, slot["node"]) * net.nodes[slot["node"]]["mean"]
+    if slot["group"]:
+        service_s *= join(net, slot["group"])
+    schedule(net.agenda, server, now + service_s)
+
+
+@inlined
+def account(net: Net, server: int, now: float) -> None:
+    """A server is done with its row: what it did counts."""
+    slot = net.slots[server]
+    node = net.nodes[slot["node"]]
+    whole = now - slot["started"]
+    node["busy"] += now - slot["counted"]
+    node["busy_squares"] += whole * whole
+    node["done"] += 1
+    if slot["group"]:
+        leave(net, slot["group"])
+
+
+@inlined
+def append(net: Net, queue: int, row: int, now: float) -> None:
+    """A row goes to the end of a queue."""
+    slot = net.slots[queue]
+    _count_waiting(net, slot["node"], 1, now)
+    net.rows[row]["next"] = 0
+    if slot["waiting"] == 0:
+        slot["head"] = row
+    else:
+        net.rows[slot["tail"]]["next"] = row
+    slot["tail"] = row
+    slot["waiting"] += 1
+
+
+@inlined
+def put_back(net: Net, queue: int, row: int, now: float) -> None:
+    """A row whose service broke off goes to the front of a queue."""
+    slot = net.slots[queue]
+    _count_waiting(net, slot["node"], 1, now)
+    net.rows[row]["next"] = slot["head"] if slot["waiting"] else 0
+    if slot["waiting"] == 0:
+        slot["tail"] = row
+    slot["head"] = row
+    slot["waiting"] += 1
+
+
+@inlined
+def take(net: Net, queue: int, now: float) -> int:
+    """The first row of a queue that is not empty."""
+    slot = net.slots[queue]
+    _count_waiting(net, slot["node"], -1, now)
+    row: int = slot["head"]
+    slot["head"] = net.rows[row]["next"]
+    slot["waiting"] -= 1
+    return row
+
+
+@inlined
+def _count_waiting(net: Net, index: int, more: int, now: float) -> None:
+    node = net.nodes[index]
+    node["waited"] += node["waiting"] * (now - node["since"])
+    node["since"] = now
+    node["waiting"] += more
+
+
+@inlined
+def queue_for(net: Net, index: int) -> int:
+    """The queue that the next row of this operator goes to."""
+    node = net.nodes[index]
+    first: int = node["first"]
+    if node["discipline"] == CYCLIC:
+        turn: int = node["turn"]
+        node["turn"] = turn + 1 if turn + 1 < node["servers"] else 0
+        return first + turn
+    if node["discipline"] == WEIGHTED:
+        return _by_share(net, index)
+    return first
+
+
+@compiled
+def _by_share(net: Net, index: int) -> int:
+    """Bisection over the instances' cumulative shares."""
+    node = net.nodes[index]
+    u = rng.uniform(net.streams, index)
+    low, high = 0, node["servers"] - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if u < net.slots[node["first"] + middle]["share"]:
+            high = middle
+        else:
+            low = middle + 1
+    found: int = node["first"] + low
+    return found
+
+
+@inlined
+def admit(net: Net, index: int, queue: int, row: int, now: float) -> None:
+    """A row enters an operator: it is served at once if a server of the queue is free, else it waits."""
+    node = net.nodes[index]
+    gap = now - node["last_arrival"]
+    node["last_arrival"] = now
+    node["gap_squares"] += gap * gap
+    node["arrivals"] += 1
+    net.rows[row]["entered"] = now
+    enqueue(net, queue, row, now)
+
+
+@inlined
+def enqueue(net: Net, queue: int, row: int, now: float) -> None:
+    """A row that is in the operator already comes to one of its queues."""
+    slot = net.slots[queue]
+    free = slot["idle"]
+    if free:
+        slot["idle"] = net.slots[free]["next_idle"]
+        begin(net, free, row, now)
+        return
+    append(net, queue, row, now)
+    if net.nodes[slot["node"]]["discipline"] == BATCHED and slot["phase"] == IDLE and slot["open"]:
+        plan_batch(net, queue, now)
+
+
+@inlined
+def plan_batch(net: Net, server: int, now: float) -> None:
+    """The next batch starts now, or, on a pace, when it is due.
+
+    It is an event of its own even if it is due now: rows published together go into it together.
+    """
+    slot = net.slots[server]
+    slot["phase"] = DUE
+    schedule(net.agenda, server, max(slot["paced_from"] + net.nodes[slot["node"]]["pace_s"], now))
+
+
+@inlined
+def rest_or_next(net: Net, server: int, now: float) -> None:
+    """A server that is done takes its queue's next row, or goes idle, or, closed, rests."""
+    slot = net.slots[server]
+    queue = net.slots[slot["queue"]]
+    if slot["open"] and queue["waiting"]:
+        begin(net, server, take(net, slot["queue"], now), now)
+        return
+    slot["row"] = 0
+    schedule(net.agenda, server, math.inf)
+    if slot["open"]:
+        slot["next_idle"] = queue["idle"]
+        queue["idle"] = server

@@ -1,0 +1,157 @@
+"""What the running pipeline has taught: how many rows reach each operator, its service rate, variability and batch
+costs, and how surely.
+
+An operator in micro-batches is learned from its batches (``batch_fit``). One with a queue is learned from its measured
+service rate; the standard error comes from how much the measurements scatter, with the past forgotten slowly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from sluicegate.domain import BatchCosts, Observation, Operator, OperatorObservation, Topology
+from sluicegate.domain.topology import LARGEST, SLOWEST_PER_S
+from sluicegate.model.batch_fit import BatchFits, BatchLaw
+from sluicegate.model.traffic import pipeline_rate, visits
+
+Floats = NDArray[np.float64]
+
+_FORGET = 0.95
+_FORGET_VISITS = 0.9
+_KEEPS_UP = 0.95
+# A figure that moved by less than this is left as it was: it saves rebuilding values that plan the same.
+_SAME = 1e-3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """``topology`` with the learned figures in it, and the relative standard error of the service rates."""
+
+    topology: Topology
+    fits: BatchFits
+    scatter: Floats
+    visits: Floats
+    service_rsd: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def start(cls, topology: Topology) -> Learned:
+        """Before anything was measured: what the topology says."""
+        fits, scatter = BatchFits.start(topology.operators), np.zeros((len(topology.operators), 3))
+        return cls(topology, fits, scatter, visits(topology))
+
+    def after(self, raw: Observation, smoothed: Observation) -> Learned:
+        """With one more observation; rates are taken from the smoothed one, scatter and batches from the raw one."""
+        measured = raw.all_of(self.topology.names)
+        fits = self.fits.learn({n: seen.batches for n, seen in zip(self.topology.names, measured, strict=True)})
+        laws = fits.laws() if fits is not self.fits else {}
+        scatter = self.scatter.copy()
+        errors = _scattered(scatter, _or_nan([seen.service_per_s for seen in measured]), _FORGET)
+        steady = smoothed.all_of(self.topology.names)
+        operators = tuple(
+            _taught(operator, seen, laws.get(operator.name))
+            for operator, seen in zip(self.topology.operators, steady, strict=True)
+        )
+        same = all(a is b for a, b in zip(operators, self.topology.operators, strict=True))
+        topology = self.topology if same else self.topology.with_operators(operators)
+        reach = _visits(self.visits, topology, smoothed)
+        return Learned(topology, fits, scatter, reach, self._errors(laws, errors))
+
+    def _errors(self, laws: Mapping[str, BatchLaw], scattered: Floats) -> Mapping[str, float]:
+        """By its batches' law where an operator runs in batches, by the scatter of its measurements elsewhere."""
+        out = dict(zip(self.topology.names, scattered.tolist(), strict=True))
+        for operator in self.topology.operators:
+            if operator.batch is not None:
+                law = laws.get(operator.name)
+                out[operator.name] = law.service_rsd if law else self.service_rsd.get(operator.name, 0.0)
+        return out
+
+
+def _visits(known: Floats, topology: Topology, seen: Observation) -> Floats:
+    """Rows that reach each operator per outside row, as measured while every operator keeps up.
+
+    Behind an operator that does not, less arrives than will once it does: then what was known stays.
+    """
+    rate = pipeline_rate(topology, seen.arrivals_per_s or 0.0)
+    if not rate:
+        return known
+    measured = _or_nan([o.arrivals_per_s for o in seen.all_of(topology.names)])
+    carried = np.array([seen.running.get(o.name, 1) * o.service_per_s for o in topology.operators])
+    return _blended(known, measured / rate, carried / rate, _FORGET_VISITS, _KEEPS_UP)
+
+
+@njit(cache=True)
+def _blended(known: Floats, measured: Floats, carried: Floats, forget: float, keeps_up: float) -> Floats:
+    for i in range(len(known)):
+        if known[i] >= keeps_up * carried[i]:
+            return known
+    out = known.copy()
+    for i in range(len(known)):
+        if measured[i] > 0.0:
+            out[i] = forget * known[i] + (1.0 - forget) * measured[i]
+    return out
+
+
+def _or_nan(values: list[float | None]) -> Floats:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _taught(operator: Operator, seen: OperatorObservation, law: BatchLaw | None) -> Operator:
+    if operator.batch is not None:
+        return operator if law is None else _batched(operator, operator.batch, law)
+    service = _usable(seen.service_per_s, operator.service_per_s)
+    arrival_scv = _scv(seen.arrival_scv, operator.arrival_scv)
+    service_scv = _scv(seen.service_scv, operator.service_scv)
+    if (
+        _close(service, operator.service_per_s)
+        and _close(arrival_scv, operator.arrival_scv)
+        and _close(service_scv, operator.service_scv)
+    ):
+        return operator
+    return operator.with_figures(service, arrival_scv, service_scv, None)
+
+
+def _batched(operator: Operator, costs: BatchCosts, law: BatchLaw) -> Operator:
+    if (
+        _close(law.service_per_s, operator.service_per_s)
+        and _close(law.overhead_s, costs.overhead_s)
+        and _close(law.per_task_s, costs.per_task_s)
+    ):
+        return operator
+    learned = BatchCosts(law.overhead_s, law.per_task_s, costs.commit_s)
+    return operator.with_figures(law.service_per_s, operator.arrival_scv, operator.service_scv, learned)
+
+
+def _usable(measured: float | None, known: float) -> float:
+    """A measured rate, unless it is missing or beyond reason."""
+    return measured if measured is not None and SLOWEST_PER_S <= measured <= LARGEST else known
+
+
+def _scv(measured: float | None, known: float) -> float:
+    return measured if measured is not None and 0 <= measured <= LARGEST else known
+
+
+def _close(a: float, b: float) -> bool:
+    return abs(a - b) <= _SAME * max(abs(a), abs(b))
+
+
+@njit(cache=True)
+def _scattered(scatter: Floats, fresh: Floats, forget: float) -> Floats:
+    """Take fresh values into count, mean and mean square (in place); the relative standard error of each mean."""
+    errors = np.zeros(len(fresh))
+    for i in range(len(fresh)):
+        if np.isfinite(fresh[i]):
+            scatter[i, 0] = forget * scatter[i, 0] + 1.0
+            step = 1.0 / scatter[i, 0]
+            scatter[i, 1] += step * (fresh[i] - scatter[i, 1])
+            scatter[i, 2] += step * (fresh[i] * fresh[i] - scatter[i, 2])
+        count, mean = scatter[i, 0], scatter[i, 1]
+        if count >= 1.9 and mean > 0.0:
+            spread = math.sqrt(max(scatter[i, 2] - mean * mean, 0.0)) / mean
+            errors[i] = spread / math.sqrt(max(count - 1.0, 1.0))
+    return errors

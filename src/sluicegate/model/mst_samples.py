@@ -1,0 +1,91 @@
+"""Measured throughputs of some sizes, kept so that regression over them is exact and memory does not grow.
+
+Of the samples tau of one size m only their number, mean, sum of squared deviations and mean of 1/tau are kept: the
+least squares of tau or 1/tau on functions of m, and the residual sum of squares in units of tau, need no more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sluicegate.errors import BadInput
+
+Floats = NDArray[np.float64]
+
+# A rate beyond it is no bound at all (an operator that next to nothing reaches); its square must stay a number.
+_UNBOUNDED_PER_S = 1e100
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MstSamples:
+    """Arrays by rising size. ``spread`` is the sum of squared deviations from ``mean_per_s``."""
+
+    sizes: Floats
+    counts: Floats
+    mean_per_s: Floats
+    spread: Floats
+    mean_inverse_s: Floats
+
+    @property
+    def number(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def largest(self) -> int:
+        return int(self.sizes[-1])
+
+    def residual_squares(self, predicted_per_s: Floats) -> float:
+        """Sum over all samples of (tau - predicted)^2, ``predicted_per_s`` given size by size."""
+        return float(np.sum(self.spread + self.counts * (self.mean_per_s - predicted_per_s) ** 2))
+
+    def with_one(self, machines: int, rate_per_s: float) -> MstSamples:
+        """One sample more (means and spread by Welford's update)."""
+        _check(machines, rate_per_s)
+        rate_per_s = min(rate_per_s, _UNBOUNDED_PER_S)
+        at = int(np.searchsorted(self.sizes, machines))
+        if at == len(self.sizes) or self.sizes[at] != machines:
+            return self._with_size(at, machines, rate_per_s)
+        counts, mean = self.counts.copy(), self.mean_per_s.copy()
+        spread, inverse = self.spread.copy(), self.mean_inverse_s.copy()
+        counts[at] += 1
+        off = rate_per_s - mean[at]
+        mean[at] += off / counts[at]
+        spread[at] += off * (rate_per_s - mean[at])
+        inverse[at] += (1 / rate_per_s - inverse[at]) / counts[at]
+        return MstSamples(self.sizes, counts, mean, spread, inverse)
+
+    def _with_size(self, at: int, machines: int, rate_per_s: float) -> MstSamples:
+        return MstSamples(
+            np.insert(self.sizes, at, float(machines)),
+            np.insert(self.counts, at, 1.0),
+            np.insert(self.mean_per_s, at, rate_per_s),
+            np.insert(self.spread, at, 0.0),
+            np.insert(self.mean_inverse_s, at, 1 / rate_per_s),
+        )
+
+
+def samples_of(pairs: Iterable[tuple[int, float]]) -> MstSamples:
+    """Samples from (machines, rate per second) pairs; at least one.
+
+    >>> two = samples_of([(3, 90.0), (3, 110.0)])
+    >>> two.mean_per_s.tolist(), two.spread.tolist()
+    ([100.0], [200.0])
+    """
+    samples = MstSamples(*(np.empty(0) for _ in range(5)))
+    for machines, rate_per_s in pairs:
+        samples = samples.with_one(machines, rate_per_s)
+    if not len(samples.sizes):
+        raise BadInput("no throughput samples: measure at least one size")
+    return samples
+
+
+def _check(machines: int, rate_per_s: float) -> None:
+    if machines < 1:
+        raise BadInput(f"a throughput sample of {machines} machines: it needs at least 1")
+    if not (math.isfinite(rate_per_s) and rate_per_s > 0):
+        raise BadInput(f"throughput of {machines} machines is {rate_per_s}: give a finite rate above 0, per second")

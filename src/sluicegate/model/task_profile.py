@@ -1,0 +1,133 @@
+"""What a task does with tau threads on one slot, read from its profile (model-driven scheduling, Section 5 and 6).
+
+    I(tau)      the highest rate it sustains               between two measured points: the straight line
+    C(tau)      the share of the slot's CPU at that rate   from 0 threads, 0 of each; beyond the last point: the
+    M(tau)      the share of its memory                    last point's value, since nothing was measured there
+    T(omega)    the fewest MEASURED threads with I >= omega (over by at most the grid's width)
+    tau_hat     the measured threads with the highest rate, omega_hat = I(tau_hat); among equals the fewest
+
+Holding the last value flatters a task whose rate falls with threads; measure further to see it fall. Usage counts
+above what the idle slot uses: (u - base)/(1 - base), on the paper's machines 2% of CPU and 13% of memory.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from operator import attrgetter
+from typing import NamedTuple
+
+from sluicegate.domain import Operator, ProfilePoint, TaskProfile
+from sluicegate.errors import BadInput
+
+ROUNDING = 1e-9
+"""Relative slack when a rate or a share is held against its bound: sums of shares carry rounding errors."""
+
+ENDPOINT_CPU = 0.10
+"""CPU of the one thread of a source or a sink: the paper's fixed allocation. Its memory shares are lost; 0 here."""
+
+_threads = attrgetter("threads")
+
+
+class Usage(NamedTuple):
+    """Shares of one slot."""
+
+    cpu: float
+    memory: float
+
+
+def profile_of(operator: Operator) -> TaskProfile:
+    """The operator's profile; without one, the single point its service rate and usage tell of.
+
+    A thread cannot use more than the slot it runs on, so shares above 1 count as the whole slot.
+
+    >>> profile_of(Operator("parse", 310.0, cpu=0.85)).points
+    (ProfilePoint(threads=1, rate_per_s=310.0, cpu=0.85, memory=0.0),)
+    """
+    if operator.profile is not None:
+        return operator.profile
+    point = ProfilePoint(1, operator.service_per_s, min(operator.cpu, 1.0), min(operator.memory, 1.0))
+    return TaskProfile(operator.name, (point,))
+
+
+def rate_per_s(profile: TaskProfile, threads: int) -> float:
+    """I(tau): the highest rate ``threads`` on one slot sustain.
+
+    >>> table = TaskProfile("table", (ProfilePoint(1, 3.0, 0.01, 0.01), ProfilePoint(3, 6.0, 0.02, 0.01)))
+    >>> [rate_per_s(table, threads) for threads in (0, 1, 2, 3, 99)]
+    [0.0, 3.0, 4.5, 6.0, 6.0]
+    """
+    low, high, weight = _between(profile, threads)
+    return _blend(low.rate_per_s if low else 0.0, high.rate_per_s, weight)
+
+
+def usage(profile: TaskProfile, threads: int) -> Usage:
+    """C(tau) and M(tau): what ``threads`` on one slot use at their highest rate.
+
+    >>> table = TaskProfile("table", (ProfilePoint(1, 3.0, 0.1, 0.25), ProfilePoint(3, 6.0, 0.3, 0.5)))
+    >>> usage(table, 2), usage(table, 9)
+    (Usage(cpu=0.2, memory=0.375), Usage(cpu=0.3, memory=0.5))
+    """
+    low, high, weight = _between(profile, threads)
+    return Usage(
+        _blend(low.cpu if low else 0.0, high.cpu, weight), _blend(low.memory if low else 0.0, high.memory, weight)
+    )
+
+
+def usage_at(profile: TaskProfile, threads: int, arrivals_per_s: float) -> Usage:
+    """What ``threads`` on one slot use at ``arrivals_per_s``: in proportion, no more than at their highest rate."""
+    most = rate_per_s(profile, threads)
+    share = min(1.0, arrivals_per_s / most) if most > 0 else 0.0
+    cpu, memory = usage(profile, threads)
+    return Usage(cpu * share, memory * share)
+
+
+def fewest_threads(profile: TaskProfile, wanted_per_s: float) -> int | None:
+    """T(omega): the fewest measured threads that sustain ``wanted_per_s`` on one slot; ``None`` if none do.
+
+    >>> pi = TaskProfile("pi", (ProfilePoint(1, 105.0, 0.92, 0.02), ProfilePoint(2, 110.0, 0.95, 0.04)))
+    >>> fewest_threads(pi, 100.0), fewest_threads(pi, 106.0), fewest_threads(pi, 111.0)
+    (1, 2, None)
+    """
+    enough = wanted_per_s * (1 - ROUNDING)
+    return next((point.threads for point in profile.points if point.rate_per_s >= enough), None)
+
+
+def peak(profile: TaskProfile) -> ProfilePoint:
+    """The point of tau_hat and omega_hat.
+
+    >>> pi = TaskProfile("pi", (ProfilePoint(1, 105.0, 0.92, 0.02), ProfilePoint(2, 110.0, 0.95, 0.04)))
+    >>> peak(pi).threads
+    2
+    """
+    return max(profile.points, key=lambda point: (point.rate_per_s, -point.threads))
+
+
+def best_within(profile: TaskProfile, threads: int) -> ProfilePoint:
+    """The measured point with the highest rate among those of at most ``threads`` (at least 1)."""
+    fits = [point for point in profile.points if point.threads <= threads]
+    return max(fits or profile.points[:1], key=lambda point: (point.rate_per_s, -point.threads))
+
+
+def net_share(used: float, idle: float) -> float:
+    """What a task uses above the idle slot, as a share of what the idle slot leaves.
+
+    >>> round(net_share(0.772, idle=0.02), 4), net_share(0.01, idle=0.02)
+    (0.7673, 0.0)
+    """
+    if not 0 <= idle < 1:
+        raise BadInput(f"an idle slot that uses {idle}: give a share of the slot from 0 to below 1")
+    return min(max((used - idle) / (1 - idle), 0.0), 1.0)
+
+
+def _between(profile: TaskProfile, threads: int) -> tuple[ProfilePoint | None, ProfilePoint, float]:
+    """The measured points around ``threads`` and how far it lies from the first to the second."""
+    points = profile.points
+    at = bisect_right(points, threads, key=_threads)
+    if at == 0:
+        return None, points[0], max(threads, 0) / points[0].threads
+    low, high = points[at - 1], points[min(at, len(points) - 1)]
+    return low, high, (threads - low.threads) / (high.threads - low.threads) if high is not low else 0.0
+
+
+def _blend(low: float, high: float, weight: float) -> float:
+    return low + (high - low) * weight if weight else low

@@ -1,0 +1,76 @@
+"""A row's way from a source to the end: which operators it passes, and how often.
+
+DRS's Eq 4 weighs an operator by its visits, lambda_i/lambda_0: all that becomes of a row is added up, both branches of
+a split and every word of a line. What is measured of micro-batches is how old a row is when what became of it comes
+out, much or little, and that is one way through the graph:
+
+    p_i = (share of the sources that lead to i) + sum over j that lead to i of  p_j s_ji
+
+    s_ji = r_j if j -> i leads back, r_j being the share of j's rows that go round again; else (1 - r_j)/(targets of j)
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sluicegate.domain import Edge, Operator, Topology
+from sluicegate.model.traffic import visits
+
+Floats = NDArray[np.float64]
+MOST_RETURNING = 0.95
+"""Of an operator's rows: beyond that, ways without an end would be predicted."""
+
+
+def in_batches(topology: Topology) -> bool:
+    """Whether a row's way counts, and not its visits: all operators run in batches."""
+    return all(operator.batch for operator in topology.operators)
+
+
+def one_way(topology: Topology, returning: Mapping[str, float] | None = None) -> Topology:
+    """Each row to one of the targets: back where a loop leads, onward all alike.
+
+    ``returning`` says for the operators that loops lead to which share of their rows has come round; where it is not
+    given, the selectivities of the edges that lead back do.
+    """
+    back = {e: e.selectivity if returning is None else returning.get(e.target, 0.0) for e in topology.edges_back}
+    onward = Counter(edge.origin for edge in topology.edges if edge not in back)
+    wanted: dict[str, float] = defaultdict(float)
+    for edge, share in back.items():
+        wanted[edge.origin] += share
+
+    def sent(edge: Edge) -> float:
+        asked = wanted[edge.origin]
+        again = min(asked, MOST_RETURNING)
+        if edge in back:
+            return back[edge] * again / asked if asked > 0 else 0.0
+        return (1.0 - again) / onward[edge.origin]
+
+    return replace(topology, edges=tuple(replace(e, selectivity=sent(e)) for e in topology.edges if sent(e) > 0))
+
+
+def passages(topology: Topology) -> Floats:
+    """For each operator how often a row passes it, in the order of the pipeline's ``names``.
+
+    >>> names = ("split", "left", "right", "join")
+    >>> ways = (("source", "split"), ("split", "left"), ("split", "right"), ("left", "join"), ("right", "join"))
+    >>> diamond = Topology("t", tuple(Operator(n, 9.0) for n in names), tuple(Edge(a, b) for a, b in ways))
+    >>> passages(diamond).tolist()
+    [1.0, 0.5, 0.5, 1.0]
+    """
+    shares = tuple((source, topology.share_of(source)) for source in topology.sources)
+    return _passed(topology.names, topology.edges, shares)
+
+
+@lru_cache(maxsize=64)
+def _passed(names: tuple[str, ...], edges: tuple[Edge, ...], shares: tuple[tuple[str, float], ...]) -> Floats:
+    """Worked out once a graph: the loop asks at every tick, for a graph that does not change."""
+    graph = Topology("ways", tuple(Operator(name, 1.0) for name in names), edges, dict(shares))
+    found: Floats = visits(one_way(graph)) / (sum(share for _, share in shares) or 1.0)
+    found.setflags(write=False)
+    return found

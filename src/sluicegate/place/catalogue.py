@@ -1,0 +1,27 @@
+"""Every placer by name."""
+
+from __future__ import annotations
+
+from sluicegate.errors import BadInput
+from sluicegate.place.dsm import Dsm
+from sluicegate.place.es_stream import EsStreamPlacer
+from sluicegate.place.mc_stream import McStreamPlacer
+from sluicegate.place.placer import Placer
+from sluicegate.place.rsm import Rsm
+from sluicegate.place.sam import Sam
+from sluicegate.policy.catalogue import unknown
+
+PLACERS: dict[str, Placer] = {
+    "dsm": Dsm(),
+    "rsm": Rsm(),
+    "sam": Sam(),
+    "mc-stream": McStreamPlacer(),
+    "es-stream": EsStreamPlacer(),
+}
+
+
+def placer(name: str) -> Placer:
+    """The placer of this name; an unknown one is an error that lists the known."""
+    if name not in PLACERS:
+        raise BadInput(unknown("mapper", name, PLACERS))
+    return PLACERS[name]

@@ -1,0 +1,87 @@
+"""Mc-Stream's scheduling level (algorithm 3): instances next to their upstream, siblings apart.
+
+Instances upstream first; nodes by free resources, descending. An instance goes to
+
+    1. a node that fits, runs at least one of its upstream's instances and none of its own vertex; else
+    2. if siblings are placed, a node that fits and runs none of them; else
+    3. the node with most room.
+
+Our reading: 3 also takes what 2 finds no node for. The loop until throughput and latency targets hold is one pass
+here, as the same input gives the same answer: what was measured afterwards is algorithm 4's (``mc_stream_online``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from sluicegate.domain import Bundle, Placement, Topology, Vm
+from sluicegate.place.placer import DoesNotFit
+from sluicegate.place.slot_ledger import SlotLedger
+from sluicegate.place.sweep import by_task
+
+BESIDE_UPSTREAM = "beside its upstream"
+AWAY_FROM_SIBLINGS = "away from its siblings"
+MOST_ROOM = "where most room is"
+
+
+@dataclass(frozen=True, slots=True)
+class McStreamPlacer:
+    @property
+    def name(self) -> str:
+        return "mc-stream"
+
+    def place(self, topology: Topology, bundles: Sequence[Bundle], fleet: Sequence[Vm]) -> Placement | DoesNotFit:
+        """
+        >>> from sluicegate.domain import Edge, Operator
+        >>> two = Topology("t", (Operator("a", 9.0), Operator("b", 9.0)), (Edge("source", "a"), Edge("a", "b")))
+        >>> need = [Bundle(name, 1, 1.0, 0.0) for name in "aabb"]
+        >>> McStreamPlacer().place(two, need, [Vm("n1", 2), Vm("n2", 2)]).slots
+        {'n1/1': (('a', 1),), 'n1/2': (('b', 1),), 'n2/1': (('a', 1),), 'n2/2': (('b', 1),)}
+        """
+        ledger, rules = SlotLedger(fleet), Counter[str]()
+        upstream = upstream_of(topology)
+        for operator, queue in by_task(topology, bundles, topology.order).items():
+            for bundle in queue:
+                chosen = choose(ledger, bundle, upstream.get(operator, frozenset()), range(len(fleet)))
+                if chosen is None:
+                    return DoesNotFit(_why_not(bundle, ledger))
+                slot, rule = chosen
+                ledger.put(slot, bundle)
+                rules[rule] += 1
+        told = ", ".join(f"{rules[rule]} {rule}" for rule in (BESIDE_UPSTREAM, AWAY_FROM_SIBLINGS, MOST_ROOM))
+        return ledger.placement(f"mc-stream: of {len(bundles)} instances {told}")
+
+
+def upstream_of(topology: Topology) -> dict[str, frozenset[str]]:
+    """What feeds each vertex, sources included: they may be placed as well."""
+    found: dict[str, set[str]] = {}
+    for edge in topology.edges:
+        if edge.origin != edge.target:
+            found.setdefault(edge.target, set()).add(edge.origin)
+    return {name: frozenset(origins) for name, origins in found.items()}
+
+
+def choose(
+    ledger: SlotLedger, bundle: Bundle, upstream: Collection[str], allowed: Collection[int]
+) -> tuple[int, str] | None:
+    """The slot for one instance among the ``allowed`` VMs, and the rule that chose it; ``None``: it fits nowhere."""
+    rooms = [(vm, ledger.slot_for(vm, bundle)) for vm in ledger.by_room() if vm in allowed]
+    fitting = [(vm, slot) for vm, slot in rooms if slot is not None]
+    apart = [(vm, slot) for vm, slot in fitting if not ledger.hosts[vm][bundle.operator]]
+    beside = next((slot for vm, slot in apart if any(ledger.hosts[vm][name] for name in upstream)), None)
+    if beside is not None:
+        return beside, BESIDE_UPSTREAM
+    if apart and any(hosts[bundle.operator] for hosts in ledger.hosts):
+        return apart[0][1], AWAY_FROM_SIBLINGS
+    return (fitting[0][1], MOST_ROOM) if fitting else None
+
+
+def _why_not(bundle: Bundle, ledger: SlotLedger) -> str:
+    fleet = ledger.slots.fleet
+    left = max((vm.slots - ledger.used(v)[0] for v, vm in enumerate(fleet)), default=0.0)
+    return (
+        f"{bundle.operator}: an instance needs {bundle.cpu:.1%} CPU and {bundle.memory:.1%} memory of a slot; none of "
+        f"{len(ledger.slots.names)} slots on {len(fleet)} nodes has that left (most CPU left on a node: {left:.1%})"
+    )

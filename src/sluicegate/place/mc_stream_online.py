@@ -1,0 +1,219 @@
+"""Mc-Stream's resource level (algorithm 4): move hot instances while promises are missed, pack cold ones while idle.
+
+    late                 the hottest instance goes where algorithm 3 sends it, if that node ends up less loaded than
+                         the one it leaves; the busiest edge's two ends go onto one node
+    utilisation too low  the coldest instance goes to a node that already runs its vertex
+
+Our reading: all instances of a vertex weigh the same in the paper, so hot and cold would tie; we weigh each by its
+measured load. The loops run until targets hold, which nobody knows before the next measurement: a budget of moves
+bounds them (and with it the time of a re-deployment, Eq 8), and no instance moves twice. Packing breaks algorithm 3's
+sibling rule on purpose: it wins while utilisation is low. After a move algorithms 1 and 2 should run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from sluicegate.domain import Placement, Topology
+from sluicegate.domain.topology import require
+from sluicegate.place.live_placement import Instance, LivePlacement
+from sluicegate.place.mc_stream import choose, upstream_of
+
+
+@dataclass(frozen=True, slots=True)
+class OnlineRules:
+    """The paper gives no values; ours:
+
+    most_moves 4            of one call: each costs a replica's start, and what it gained is measured first
+    least_utilisation 0.3   of the VMs in use, below which instances are packed
+    most_load 0.8           of a VM after an instance was packed onto it, or brought to the other end of its edge
+    least_relief 0.05       of a VM: how much less loaded than the old the new place of a hot instance must be
+    """
+
+    most_moves: int = 4
+    least_utilisation: float = 0.3
+    most_load: float = 0.8
+    least_relief: float = 0.05
+
+    def __post_init__(self) -> None:
+        require(self.most_moves >= 0, f"most_moves is {self.most_moves}: give 0 or more")
+        for what in ("least_utilisation", "most_load", "least_relief"):
+            share = getattr(self, what)
+            require(0 <= share <= 1, f"{what} is {share}: give a share of a VM, 0 to 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Load of each instance, by operator and slot, as a share of a slot; rows per second of each edge."""
+
+    loads: Mapping[tuple[str, str], float]
+    edges_per_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+
+class Cause(Enum):
+    HOT_INSTANCE = "hot instance"
+    HOT_EDGE = "hot edge"
+    COLD_INSTANCE = "cold instance"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One instance goes from the slot ``origin`` to the slot ``target``."""
+
+    operator: str
+    threads: int
+    origin: str
+    target: str
+    cause: Cause
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Redeployment:
+    """The moves in order, the placement after them, and the VMs they leave without an instance."""
+
+    moves: tuple[Move, ...]
+    placement: Placement
+    released: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    instance: Instance
+    slot: int
+    cause: Cause
+    reason: str
+
+
+def redeploy(
+    topology: Topology, placement: Placement, measured: Measured, late: bool, rules: OnlineRules | None = None
+) -> Redeployment:
+    """Algorithm 4; ``late`` tells that throughput or latency misses its target.
+
+    >>> from sluicegate.domain import Edge, Operator, Vm
+    >>> t = Topology("t", (Operator("a", 9.0, cpu=0.5),), (Edge("source", "a"),))
+    >>> now = Placement((Vm("n1", 1), Vm("n2", 1)), {"n1/1": (("a", 1),), "n2/1": (("a", 1),)})
+    >>> found = redeploy(t, now, Measured({("a", "n1/1"): 0.1, ("a", "n2/1"): 0.2}), late=False)
+    >>> found.moves[0].origin, found.moves[0].target, found.released
+    ('n1/1', 'n2/1', ('n1',))
+    """
+    rules, live = rules or OnlineRules(), LivePlacement(topology, placement, measured.loads)
+    at_first = live.utilisation()
+    moves = tuple(_moves(topology, live, measured, late, rules))
+    state = f"{'late' if late else 'on time'}, utilisation {at_first:.0%} (packed below {rules.least_utilisation:.0%})"
+    reason = f"algorithm 4: {state}: {len(moves)} of at most {rules.most_moves} moves"
+    if late and not moves:
+        reason += "; no node would be less loaded, add one" if measured.loads else "; no instance's load was measured"
+    return Redeployment(moves, live.placement(reason), live.released(), reason)
+
+
+def _moves(
+    topology: Topology, live: LivePlacement, measured: Measured, late: bool, rules: OnlineRules
+) -> Iterator[Move]:
+    """Makes one move after the other, each on the placement as the ones before have left it."""
+    upstream, edges = upstream_of(topology), measured.edges_per_s
+    left, relieving = rules.most_moves, set[int]()
+    finders: list[Callable[[], _Candidate | None]] = []
+    if late:
+        finders = [lambda: _hot_instance(live, upstream, rules), lambda: _hot_edge(live, edges, rules, relieving)]
+    while left and finders:
+        found = finders[0]()
+        # In turn, as in the paper: an instance, then an edge; who finds nothing more drops out.
+        finders = finders[1:] + (finders[:1] if found else [])
+        if found:
+            left -= 1
+            if found.cause is Cause.HOT_INSTANCE:
+                relieving.add(live.ledger.slots.vm[found.slot])
+            yield _move(live, found)
+    while left and live.utilisation() < rules.least_utilisation:
+        found = _cold_instance(live, rules)
+        if found is None:
+            return
+        left -= 1
+        yield _move(live, found)
+
+
+def _hot_instance(live: LivePlacement, upstream: Mapping[str, frozenset[str]], rules: OnlineRules) -> _Candidate | None:
+    """The hottest instance above the mean that algorithm 3 can send to a node less loaded than its own."""
+    for one in _above_mean(live):
+        here = live.vm_of(one)
+        bound = live.load_of(here) - rules.least_relief
+        relief = {vm for vm in live.open_slots(one.bundle) if vm != here and live.load_with(vm, one) < bound}
+        feeds = upstream.get(one.bundle.operator, frozenset())
+        chosen = choose(live.ledger, one.bundle, feeds, relief) if relief else None
+        if chosen is not None:
+            slot, rule = chosen
+            there = live.load_with(live.ledger.slots.vm[slot], one)
+            why = (
+                f"{one.load:.0%} of a slot; its node is {live.load_of(here):.0%} loaded, the other {there:.0%}; {rule}"
+            )
+            return _Candidate(one, slot, Cause.HOT_INSTANCE, why)
+    return None
+
+
+def _above_mean(live: LivePlacement) -> list[Instance]:
+    mean = sum(one.load for one in live.may_move) / max(len(live.may_move), 1)
+    hot = [one for one in live.may_move if one.load >= mean > 0]
+    return sorted(hot, key=lambda one: (-one.load, one.bundle.operator, one.slot))
+
+
+def _hot_edge(
+    live: LivePlacement, edges_per_s: Mapping[tuple[str, str], float], rules: OnlineRules, relieving: Collection[int]
+) -> _Candidate | None:
+    """The busiest edge with a downstream instance that has no upstream one beside it, and could have.
+
+    It does not follow a hot instance to the VM that relieves it: all would be as crowded as before, elsewhere.
+    """
+    for (origin, target), rate in sorted(edges_per_s.items(), key=lambda item: (-item[1], item[0])):
+        if origin == target or rate <= 0:
+            continue
+        ends = [one for one in live.may_move if one.bundle.operator == target]
+        for one in sorted(ends, key=lambda one: (-one.load, one.slot)):
+            if live.ledger.hosts[live.vm_of(one)][origin]:
+                continue
+            room = live.open_slots(one.bundle)
+            beside = [
+                vm
+                for vm in room
+                if live.ledger.hosts[vm][origin]
+                and not live.ledger.hosts[vm][target]
+                and vm not in relieving
+                and live.load_with(vm, one) <= rules.most_load
+            ]
+            if beside:
+                slot = room[min(beside, key=live.load_of)]
+                return _Candidate(one, slot, Cause.HOT_EDGE, f"{rate:,.4g} rows/s from {origin} stay on one node")
+    return None
+
+
+def _cold_instance(live: LivePlacement, rules: OnlineRules) -> _Candidate | None:
+    """The coldest instance with a sibling on another node at least as loaded as its own, the fullest first."""
+    for one in sorted(live.may_move, key=lambda one: (one.load, one.bundle.operator, one.slot)):
+        here = live.vm_of(one)
+        if live.ledger.hosts[here][one.bundle.operator] > 1:
+            continue
+        room = live.open_slots(one.bundle)
+        packable = [
+            vm
+            for vm in room
+            if vm != here
+            and live.ledger.hosts[vm][one.bundle.operator]
+            and live.load_of(vm) >= live.load_of(here)
+            and live.load_with(vm, one) <= rules.most_load
+        ]
+        if packable:
+            slot = room[max(packable, key=live.load_of)]
+            why = f"{one.load:.0%} of a slot; utilisation {live.utilisation():.0%} is low: packed beside its sibling"
+            return _Candidate(one, slot, Cause.COLD_INSTANCE, why)
+    return None
+
+
+def _move(live: LivePlacement, candidate: _Candidate) -> Move:
+    one, names = candidate.instance, live.ledger.slots.names
+    live.move(one, candidate.slot)
+    origin, target = names[one.slot], names[candidate.slot]
+    reason = f"{one.bundle.operator} {origin} -> {target}, {candidate.cause.value}: {candidate.reason}"
+    return Move(one.bundle.operator, one.bundle.threads, origin, target, candidate.cause, reason)

@@ -1,0 +1,141 @@
+"""Every policy by name, with one line on what it does and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from sluicegate.errors import BadInput
+from sluicegate.policy.papers.drs import Drs
+from sluicegate.policy.papers.es_stream import EsStream
+from sluicegate.policy.papers.lsa import Lsa
+from sluicegate.policy.papers.mba import Mba
+from sluicegate.policy.papers.mc_stream import McStream
+from sluicegate.policy.papers.uncertainty import Uncertainty
+from sluicegate.policy.peers.dhalion import Dhalion
+from sluicegate.policy.peers.ds2 import Ds2
+from sluicegate.policy.peers.dstreams_allocation import DStreamsAllocation
+from sluicegate.policy.peers.flink_autoscaler import FlinkAutoscaler
+from sluicegate.policy.peers.hindsight import Hindsight
+from sluicegate.policy.peers.hpa import Hpa
+from sluicegate.policy.peers.keda import Keda
+from sluicegate.policy.peers.recent_peak import RecentPeak
+from sluicegate.policy.peers.spark_core_allocation import SparkCoreAllocation
+from sluicegate.policy.peers.static_peak import StaticPeak
+from sluicegate.policy.policy import Policy
+from sluicegate.policy.sluicegate import SluicegatePolicy
+
+AnyPolicy = Policy[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One policy: ``build`` makes it, told the load to come, which only a ``clairvoyant`` one looks at.
+
+    A ``reactive`` policy finds its size by trial on a running pipeline; the others answer at once. ``mapper`` and
+    ``forecaster`` name what it goes with.
+    """
+
+    build: Callable[[tuple[float, ...]], AnyPolicy]
+    summary: str
+    origin: str
+    reactive: bool = False
+    clairvoyant: bool = False
+    mapper: str = "dsm"
+    forecaster: str | None = None
+
+
+_UNCERTAINTY = (
+    "fewest machines whose modelled throughput exceeds the load now",
+    "the same with the model's uncertainty",
+    "the same with the model learned online",
+    "uncertainty and online learning",
+    "fewest machines for the forecast peak of the next cycle",
+    "forecast and model uncertainty",
+    "forecast, model learned online",
+    "forecast, uncertainty and online learning",
+)
+
+
+def _uncertainty(number: int) -> Entry:
+    return Entry(
+        lambda load: Uncertainty(number),
+        _UNCERTAINTY[number],
+        "uncertainty-aware VM scheduling",
+        forecaster="arma" if number >= 4 else None,
+    )
+
+
+POLICIES: dict[str, Entry] = {
+    "sluicegate": Entry(
+        lambda load: SluicegatePolicy(),
+        "forecast quantile, learned capacity, greedy under the law that holds, whole nodes",
+        "sluicegate",
+        mapper="sam",
+        forecaster="calibrated",
+    ),
+    "drs": Entry(lambda load: Drs(), "queueing-optimal processors per operator, M/M/k", "DRS"),
+    "drs-gigk": Entry(lambda load: Drs(general=True, name="drs-gigk"), "DRS with measured variability, GI/G/k", "DRS"),
+    "es-stream": Entry(
+        lambda load: EsStream(), "marginal analysis of instances against queue length", "Es-Stream", mapper="es-stream"
+    ),
+    "lsa": Entry(
+        lambda load: Lsa(), "threads and slots, scaling one thread linearly", "model-driven scheduling", mapper="rsm"
+    ),
+    "mba": Entry(lambda load: Mba(), "threads and slots by measured profiles", "model-driven scheduling", mapper="sam"),
+    "mc-stream": Entry(
+        lambda load: McStream(), "instances in proportion to computing demand", "Mc-Stream", mapper="mc-stream"
+    ),
+    **{f"uncertainty-{number}": _uncertainty(number) for number in range(8)},
+    "ds2": Entry(lambda load: Ds2(), "arrivals over the true rate, in topological order", "DS2"),
+    "flink-autoscaler": Entry(
+        lambda load: FlinkAutoscaler(), "70% utilisation and time to catch up", "Apache Flink", reactive=True
+    ),
+    "dstreams": Entry(
+        lambda load: DStreamsAllocation(), "processing time over batch interval", "Spark DStreams", reactive=True
+    ),
+    "spark-core": Entry(
+        lambda load: SparkCoreAllocation(),
+        "pending and running tasks, doubling",
+        "Spark dynamic allocation",
+        reactive=True,
+    ),
+    "hpa": Entry(lambda load: Hpa(), "replicas in proportion to utilisation", "Kubernetes HPA", reactive=True),
+    "keda": Entry(lambda load: Keda(), "replicas in proportion to lag", "KEDA", reactive=True),
+    "dhalion": Entry(lambda load: Dhalion(), "more where back-pressure shows", "Dhalion", reactive=True),
+    "recent-peak": Entry(lambda load: RecentPeak(), "the largest recent rate and a margin", "common practice"),
+    "static-peak": Entry(
+        lambda load: StaticPeak(max(load)), "sized once for the peak", "common practice", clairvoyant=True
+    ),
+    "hindsight": Entry(
+        lambda load: Hindsight(load), "the least for the load that will come", "a bound, not a policy", clairvoyant=True
+    ),
+}
+
+
+def policy_entry(name: str) -> Entry:
+    """The entry of a policy; an unknown name is an error that lists the known ones."""
+    try:
+        return POLICIES[name]
+    except KeyError:
+        raise BadInput(unknown("policy", name, POLICIES)) from None
+
+
+def live_policy_entry(name: str) -> Entry:
+    """The entry of a policy for a pipeline that runs, whose load to come nobody knows."""
+    entry = policy_entry(name)
+    if entry.clairvoyant:
+        raise BadInput(
+            f"policy {name!r} must know the load that will come, which nobody does of a pipeline that runs: "
+            "choose another, or compare with it in sluicegate replay"
+        )
+    return entry
+
+
+def unknown(what: str, name: str, known: dict[str, Any]) -> str:
+    """The one-line error for a name that is not in a catalogue."""
+    close = get_close_matches(name, known, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"unknown {what} {name!r}: {hint}known are {', '.join(known)}"

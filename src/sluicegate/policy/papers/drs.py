@@ -1,0 +1,230 @@
+"""DRS: queueing-optimal processors per operator (algorithms 1 and 2, and the schedulers for its problems 6 and 8).
+
+Problem 6: at most K_max processors, least E[T]           -> ``assign_processors``
+Problem 8: E[T] at most T_max, fewest processors           -> ``min_processors``
+
+Our reading where the paper errs: algorithm 1 stops at K_max (line 7 goes one beyond); the bound that algorithm 2
+checks first counts visits, sum of (lambda_i/lambda_0)/mu_i, and fails on >=, as at equality the loop would never end;
+its greedy answers are nested, so one pass replaces a fresh run for every K.
+
+The problem 8 scheduler starts from the model and is then led by what is measured: a model that underestimates would
+otherwise never add anything. Above T_max it adds at least one processor, below T_min it removes at least one, in
+between it keeps the total and only moves processors to where they serve best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sluicegate.domain import Limits, Proposal, Situation
+from sluicegate.errors import Infeasible
+from sluicegate.model.stations import Counts, Stations
+from sluicegate.policy.demand import stations_of
+from sluicegate.policy.greedy import ample, greedy_path, smallest
+
+_RELAXED_SHARE = 0.45
+_DEFAULT_STRETCH = 1.5
+_NEARLY_FULL = 0.95
+
+
+def assign_processors(stations: Stations, budget: int, limits: Limits | None = None) -> Counts:
+    """Algorithm 1: ``budget`` processors with the least E[T]; fewer where more would not help (micro-batches)."""
+    limits = limits or Limits()
+    require_enough(stations, limits, budget)
+    path = greedy_path(stations, limits, budget)
+    return path.after(len(path.steps))
+
+
+def require_enough(stations: Stations, limits: Limits, budget: int) -> None:
+    """Raise where ``budget`` cannot even keep every operator stable."""
+    least = int(smallest(stations, limits).sum())
+    if least > budget:
+        raise Infeasible(f"{least:,} processors are needed to keep up, {budget:,} are allowed: raise the budget")
+
+
+def min_processors(stations: Stations, t_max_s: float, limits: Limits | None = None) -> Counts:
+    """Algorithm 2: the fewest processors with E[T] <= ``t_max_s``."""
+    limits = limits or Limits()
+    most = limits.budget or limits.most * len(stations.names)
+    bound = no_queue_bound_s(stations)
+    if bound >= t_max_s:
+        raise Infeasible(f"mean {t_max_s:g} s is out of reach: service alone takes {bound:.4g} s; relax the goal")
+    require_enough(stations, limits, most)
+    path = greedy_path(stations, limits, most, until_mean_s=t_max_s)
+    k = path.after(len(path.steps))
+    reached = stations.total_mean_s(k)
+    if reached > t_max_s * (1 + 1e-9):
+        raise Infeasible(
+            f"mean {t_max_s:g} s is out of reach: {int(k.sum()):,} processors give {reached:.4g} s and "
+            f"{'the budget ends there' if int(k.sum()) >= most else 'more do not help'}; raise the budget or the goal"
+        )
+    return k
+
+
+def no_queue_bound_s(stations: Stations) -> float:
+    """What service alone takes: no number of processors gives less. (Of micro-batches, k changes all of it.)"""
+    queueing = stations.laws.overhead_s == 0
+    return float(np.sum((stations.weights / stations.laws.service_per_s)[queueing]))
+
+
+@dataclass(frozen=True, slots=True)
+class Drs:
+    """DRS as a policy. ``general`` takes GI/G/k instead of M/M/k.
+
+    A budget alone is problem 6; a mean goal is problem 8, with ``goal.relaxed_s`` as T_min (0.45 T_max where it is not
+    given, the paper's ratio). With neither, the fewest processors that keep E[T] within 1.5 times the time without
+    any queue.
+    """
+
+    general: bool = False
+    name: str = "drs"
+
+    def start(self) -> None:
+        return None
+
+    def propose(self, memory: None, situation: Situation) -> tuple[None, Proposal]:
+        stations = stations_of(situation) if self.general else stations_of(situation).markovian()
+        try:
+            k, why = self._plan(stations, situation)
+            feasible = True
+        except Infeasible as problem:
+            k, why, feasible = best_effort(stations, situation.limits), str(problem), False
+        processors = dict(zip(stations.names, map(int, k), strict=True))
+        return None, Proposal(processors, (why, *explain(stations, k, situation.running)), feasible)
+
+    def _plan(self, stations: Stations, situation: Situation) -> tuple[Counts, str]:
+        goal, limits = situation.goal, situation.limits
+        if goal.mean_s is not None:
+            return self._for_latency(stations, situation, goal.mean_s)
+        if limits.budget is not None:
+            k = assign_processors(stations, limits.budget, limits)
+            return (
+                k,
+                f"algorithm 1: {int(k.sum())} of {limits.budget} processors, E[T] {stations.total_mean_s(k):.4g} s",
+            )
+        return self._near_no_queue(stations, limits)
+
+    def _for_latency(self, stations: Stations, situation: Situation, t_max_s: float) -> tuple[Counts, str]:
+        limits, measured = situation.limits, situation.observation.sojourn
+        running = total_running(situation)
+        if measured is None or running is None:
+            k = min_processors(stations, t_max_s, limits)
+            return (
+                k,
+                f"algorithm 2: {int(k.sum())} processors for E[T] {stations.total_mean_s(k):.4g} s <= {t_max_s:g} s",
+            )
+        now_s, relaxed_s = measured.mean_s, situation.goal.relaxed_s or _RELAXED_SHARE * t_max_s
+        if now_s > t_max_s:
+            return self._add(stations, limits, t_max_s, running, now_s)
+        if now_s < relaxed_s:
+            return self._remove(stations, situation, t_max_s, running, now_s)
+        k = assign_processors(stations, max(running, int(smallest(stations, limits).sum())), limits)
+        return k, f"measured E[T] {now_s:.4g} s is between {relaxed_s:.4g} and {t_max_s:g} s: keep {running} in all"
+
+    def _add(
+        self, stations: Stations, limits: Limits, t_max_s: float, running: int, now_s: float
+    ) -> tuple[Counts, str]:
+        modelled = int(min_processors(stations, t_max_s, limits).sum())
+        total = max(modelled, running + 1)
+        total = total if limits.budget is None else min(total, limits.budget)
+        k = assign_processors(stations, total, limits)
+        return (
+            k,
+            f"measured E[T] {now_s:.4g} s > {t_max_s:g} s: {running} -> {total} processors (model asks {modelled})",
+        )
+
+    def _remove(
+        self, stations: Stations, situation: Situation, t_max_s: float, running: int, now_s: float
+    ) -> tuple[Counts, str]:
+        """The mirror of algorithm 2, with the model scaled by how far it was off at the running allocation."""
+        limits = situation.limits
+        here = np.array([situation.running[name] for name in stations.names], dtype=np.int64)
+        predicted = stations.total_mean_s(here)
+        off = now_s / predicted if predicted > 0 and math.isfinite(predicted) else 1.0
+        target = max(t_max_s / max(off, 1.0), now_s / max(off, 1e-9))
+        k = min_processors(stations, target, limits)
+        total = max(min(int(k.sum()), running - 1), int(smallest(stations, limits).sum()))
+        k = assign_processors(stations, total, limits)
+        return k, f"measured E[T] {now_s:.4g} s is below T_min: {running} -> {int(k.sum())} processors"
+
+    def _near_no_queue(self, stations: Stations, limits: Limits) -> tuple[Counts, str]:
+        if stations.laws.overhead_s.any():
+            k = min_within_knee(stations, limits)
+            return k, f"no goal given: {int(k.sum())} processors, within {_DEFAULT_STRETCH:g}x of the best E[T]"
+        bound = no_queue_bound_s(stations)
+        k = min_processors(stations, _DEFAULT_STRETCH * bound, limits) if bound > 0 else smallest(stations, limits)
+        return k, (
+            f"no goal and no budget given: {int(k.sum())} processors keep E[T] within {_DEFAULT_STRETCH:g}x of the "
+            f"{bound:.4g} s that service alone takes"
+        )
+
+
+def min_within_knee(stations: Stations, limits: Limits) -> Counts:
+    """The fewest processors within 1.5 times of the least E[T] that any number gives."""
+    most = limits.budget or ample(stations, limits)
+    require_enough(stations, limits, most)
+    path = greedy_path(stations, limits, most)
+    best = stations.total_mean_s(path.after(len(path.steps)))
+    near = greedy_path(stations, limits, most, until_mean_s=_DEFAULT_STRETCH * best)
+    return near.after(len(near.steps))
+
+
+def best_effort(stations: Stations, limits: Limits) -> Counts:
+    """What to run when the goal cannot be met: the least E[T] within the limits, every operator at least its least.
+
+    An operator whose own limit is too low counts with the load that it can carry: the others still get what they need.
+    """
+    most = limits.budget or ample(stations, limits)
+    carried = _within_their_limits(stations, limits)
+    try:
+        return assign_processors(carried, most, limits)
+    except Infeasible:
+        return share_out(carried, limits, most)
+
+
+def _within_their_limits(stations: Stations, limits: Limits) -> Stations:
+    laws = stations.laws
+    most = np.array([limits.most_for(name) for name in stations.names], dtype=np.float64)
+    arrivals = np.minimum(laws.arrivals_per_s, _NEARLY_FULL * most * laws.service_per_s)
+    return replace(stations, laws=laws._replace(arrivals_per_s=arrivals))
+
+
+def share_out(stations: Stations, limits: Limits, total: int) -> Counts:
+    """``total`` processors for a pipeline that cannot keep up anyway: the next one always goes to the operator that
+    carries the least part of its load, so that the least of those parts is as large as it can be."""
+    most = np.array([limits.most_for(name) for name in stations.names], dtype=np.int64)
+    offered = stations.offered
+    spare = max(total - limits.least * len(most), 0)
+    share = offered / offered.sum() if offered.sum() > 0 else np.zeros_like(offered)
+    k = np.maximum(np.minimum(np.floor(np.nan_to_num(share) * spare).astype(np.int64), most), max(limits.least, 1))
+    for _ in range(total - int(k.sum())):
+        part = np.where((k < most) & (offered > 0), k / np.maximum(offered, 1e-300), np.inf)
+        if not np.isfinite(part).any():
+            break
+        k[int(part.argmin())] += 1
+    return k
+
+
+def explain(stations: Stations, k: Counts, running: Mapping[str, int] | None = None) -> tuple[str, ...]:
+    """One line per operator that changes against ``running`` (every one while nothing runs): why this many."""
+    counts, laws = k.tolist(), stations.laws
+    changed = [i for i, name in enumerate(stations.names) if not running or running.get(name) != counts[i]]
+    if not changed:
+        return ()
+    mean, busy = stations.mean_s(k).tolist(), (stations.offered / k).tolist()
+    arrivals, service = laws.arrivals_per_s.tolist(), laws.service_per_s.tolist()
+    return tuple(
+        f"{stations.names[i]}: {counts[i]} processors carry {arrivals[i]:,.6g} rows/s at {service[i]:,.6g} rows/s "
+        f"each ({busy[i]:.0%} busy), E[T] {mean[i]:.4g} s"
+        for i in changed
+    )
+
+
+def total_running(situation: Situation) -> int | None:
+    """Processors that run now, or ``None`` while some operator does not."""
+    names = situation.topology.names
+    return sum(situation.running[n] for n in names) if all(n in situation.running for n in names) else None

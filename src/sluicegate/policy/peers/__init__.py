@@ -1,0 +1,36 @@
+"""What a user would pick instead, each from its published formula, as policies to run side by side.
+
+Ds2, the Flink autoscaler, Spark's two dynamic allocations, Kubernetes' HPA, KEDA and Dhalion; beside them the plain
+ones (recent peak, static peak) and the bounds that know the future (hindsight, and recent peak with its parameters
+chosen in hindsight). Storm's own schedulers place threads and do not size operators, so they are placers: its even
+scheduler is DSM, R-Storm is RSM.
+"""
+
+from sluicegate.policy.peers.dhalion import Dhalion
+from sluicegate.policy.peers.ds2 import Ds2
+from sluicegate.policy.peers.dstreams_allocation import DStreamsAllocation
+from sluicegate.policy.peers.flink_autoscaler import FlinkAutoscaler, FlinkSettings
+from sluicegate.policy.peers.hindsight import Hindsight
+from sluicegate.policy.peers.hpa import Hpa
+from sluicegate.policy.peers.keda import Keda
+from sluicegate.policy.peers.recent_peak import RecentPeak
+from sluicegate.policy.peers.recent_peak_grid import GridAnswer, GridPoint, cheapest_recent_peak
+from sluicegate.policy.peers.spark_core_allocation import SparkCoreAllocation
+from sluicegate.policy.peers.static_peak import StaticPeak
+
+__all__ = [
+    "DStreamsAllocation",
+    "Dhalion",
+    "Ds2",
+    "FlinkAutoscaler",
+    "FlinkSettings",
+    "GridAnswer",
+    "GridPoint",
+    "Hindsight",
+    "Hpa",
+    "Keda",
+    "RecentPeak",
+    "SparkCoreAllocation",
+    "StaticPeak",
+    "cheapest_recent_peak",
+]

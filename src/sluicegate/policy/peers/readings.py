@@ -1,0 +1,100 @@
+"""What a peer reads off a situation: the measurement where there is one, else what the model says in its place."""
+
+from __future__ import annotations
+
+import math
+
+from sluicegate.domain import Situation, Topology
+from sluicegate.model.traffic import visits
+
+# Beyond this no count is meant: Limits would cut it anyway, and float arithmetic on it still is exact.
+MOST = 10**9
+# A quotient of floats may land this share above the whole number it stands for.
+_ROUNDING = 1e-9
+
+
+def whole(amount: float) -> int:
+    """``ceil``, with the division's rounding undone: the fewest processors for ``amount`` of one processor's work.
+
+    >>> 0.3 / 0.1 > 2, whole(0.3 / 0.1), whole(0.1 * 3 / 0.1), whole(3.01), whole(-1.0), whole(math.inf)
+    (True, 3, 3, 4, 0, 1000000000)
+    """
+    if amount >= MOST:
+        return MOST
+    return max(0, math.ceil(amount - _ROUNDING * max(1.0, amount)))
+
+
+def fewest_above(demand_per_s: float, service_per_s: float) -> int:
+    """The least k with ``k mu > demand``, never 0.
+
+    >>> fewest_above(19.9, 10.0), fewest_above(20.0, 10.0), fewest_above(0.0, 10.0)
+    (2, 3, 1)
+    """
+    if demand_per_s >= service_per_s * MOST:
+        return MOST
+    k = max(1, math.floor(demand_per_s / service_per_s))
+    return k if k * service_per_s > demand_per_s else k + 1
+
+
+def fewest_for(rate_per_s: float, topology: Topology) -> dict[str, int]:
+    """``fewest_above`` for every operator when the pipeline's rate is ``rate_per_s``, by the topology's rates."""
+    per_operator = zip(topology.operators, visits(topology).tolist(), strict=True)
+    return {o.name: fewest_above(rate_per_s * v, o.service_per_s) for o, v in per_operator}
+
+
+def processors_of(situation: Situation, name: str) -> int:
+    """The processors that run now; an operator that was not seen running has the least."""
+    return max(1, situation.running.get(name, situation.limits.least))
+
+
+def running_of(situation: Situation) -> dict[str, int]:
+    """``processors_of`` for every operator."""
+    return {name: processors_of(situation, name) for name in situation.topology.names}
+
+
+def service_of(situation: Situation, name: str) -> float:
+    """The true rate of one processor: rows done per second of useful time."""
+    measured = situation.observation.of(name).service_per_s
+    if measured is not None and measured > 0:
+        return measured
+    return situation.topology.operator(name).service_per_s
+
+
+def propagated_of(situation: Situation) -> dict[str, float]:
+    """What each operator gets once nothing upstream is held back: the pipeline's rate by the traffic equations."""
+    reached = max(0.0, situation.arrivals_per_s) * visits(situation.topology)
+    return dict(zip(situation.topology.names, reached.tolist(), strict=True))
+
+
+def arrivals_of(situation: Situation) -> dict[str, float]:
+    """What each operator gets now: as measured, else by the traffic equations."""
+    return {name: _arrivals_at(situation, name) for name in situation.topology.names}
+
+
+def _arrivals_at(situation: Situation, name: str) -> float:
+    given = situation.operator_arrivals_per_s.get(name)
+    if given is None:
+        given = situation.arrivals_per_s * float(visits(situation.topology)[situation.topology.index[name]])
+    return max(0.0, given)
+
+
+def utilisation_of(situation: Situation, name: str) -> float:
+    """The busy share of the operator's processors; not measured, it is min(1, lambda/(k mu))."""
+    measured = situation.observation.of(name).utilisation
+    if measured is not None:
+        return measured
+    capacity_per_s = processors_of(situation, name) * service_of(situation, name)
+    return min(1.0, _arrivals_at(situation, name) / capacity_per_s)
+
+
+def busy_processors(situation: Situation) -> float:
+    """Processors at work, all operators together."""
+    return sum(processors_of(situation, name) * utilisation_of(situation, name) for name in situation.topology.names)
+
+
+def waiting_work_s(situation: Situation) -> float:
+    """Seconds of one processor's work that wait in the operators' queues (0 where no queue was measured)."""
+    return sum(
+        max(0.0, situation.observation.of(name).queue_rows or 0.0) / service_of(situation, name)
+        for name in situation.topology.names
+    )

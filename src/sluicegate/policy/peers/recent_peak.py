@@ -1,0 +1,71 @@
+"""Recent peak: the largest rate of the last w steps, with a margin, is what may come next.
+
+    demand = max of the rates of the last w steps x (1 + x),    k_i = least k with k mu_i > demand x v_i
+
+The window is one of time (w steps of ``step_s``), so that early, late and missing ticks do no harm: a rate counts
+while it is younger than the window. mu_i is the topology's, one processor's rate as learned so far; v_i are the
+operator's visits per row of the pipeline's rate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sluicegate.domain import Proposal, Situation
+from sluicegate.domain.topology import require, require_number
+from sluicegate.policy.peers.readings import fewest_for
+from sluicegate.policy.within_limits import proposal_within
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRate:
+    """The pipeline's rate at one time."""
+
+    at_s: float
+    rate_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RecentPeak:
+    """``window_steps`` is w, ``margin`` is x. The larger either, the safer and the dearer.
+
+    >>> from sluicegate.domain import Edge, Observation, Operator, Topology
+    >>> one = Topology("t", (Operator("a", 100.0),), (Edge("source", "a"),))
+    >>> at = lambda now_s, rate: Situation(now_s, one, Observation(now_s, rate, {"a": 1}), rate, {"a": rate})
+    >>> policy = RecentPeak()
+    >>> memory, first = policy.propose(policy.start(), at(0.0, 450.0))
+    >>> memory, soon = policy.propose(memory, at(240.0, 100.0))
+    >>> memory, later = policy.propose(memory, at(300.0, 100.0))
+    >>> first.total, soon.total, later.total
+    (6, 6, 2)
+    """
+
+    window_steps: int = 5
+    margin: float = 0.2
+    step_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        require(self.window_steps >= 1, f"recent-peak window is {self.window_steps} steps: give at least 1")
+        require_number(self.margin, "recent-peak margin")
+        require_number(self.step_s, "recent-peak step_s", above=True)
+
+    @property
+    def name(self) -> str:
+        return "recent-peak"
+
+    def start(self) -> tuple[SeenRate, ...]:
+        return ()
+
+    def propose(self, memory: tuple[SeenRate, ...], situation: Situation) -> tuple[tuple[SeenRate, ...], Proposal]:
+        since_s = situation.now_s - self.window_steps * self.step_s
+        # a rate exactly as old as the window is out, also where float rounding makes it a hair younger
+        kept = tuple(seen for seen in memory if seen.at_s > since_s + 1e-4 * self.step_s)
+        seen_all = (*kept, SeenRate(situation.now_s, max(0.0, situation.arrivals_per_s)))
+        peak = max(seen.rate_per_s for seen in seen_all)
+        demand = peak * (1 + self.margin)
+        wanted = fewest_for(demand, situation.topology)
+        reason = (
+            f"the largest of {self.window_steps * self.step_s:g} s is {peak:g} rows/s, x {1 + self.margin:g}"
+            f" = {demand:g} rows/s: {sum(wanted.values())} processors"
+        )
+        return seen_all, proposal_within(wanted, (reason,), situation)

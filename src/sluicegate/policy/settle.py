@@ -1,0 +1,154 @@
+"""What a policy, also a reactive one, comes to rest at under a constant load.
+
+The policy is driven step by step; what it proposes runs at once, and the next step shows it what the queueing model
+says would then be measured. It rests when its proposal stays the same for 90 minutes (longer than any peer's memory:
+the longest is Flink's, 20 minutes of measuring and an hour of waiting) and no backlog is being worked off. A planner
+without memory rests as soon as it repeats itself. A policy that comes back to what it left, again and again, never
+rests: the largest of its cycle is taken and the proposal says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from sluicegate.domain import Forecast, Goal, Limits, Proposal, Situation, Topology
+from sluicegate.domain.topology import require, require_number
+from sluicegate.forecast.forecaster import Forecaster
+from sluicegate.policy.policy import Policy
+from sluicegate.policy.steady_load import SteadyLoad, steady_load
+
+PlanMemory = TypeVar("PlanMemory")
+ForecastMemory = TypeVar("ForecastMemory")
+
+REST_S = 5400.0
+# A forecaster is taught the constant rate until it forecasts, at most this often; it then looks this far ahead.
+_LESSONS = 200
+_FORECAST_STEPS = 12
+
+
+@dataclass(slots=True)
+class _Run:
+    """One allocation and for how many steps in a row it was proposed."""
+
+    running: dict[str, int]
+    proposal: Proposal
+    steps: int = 0
+
+
+class _World:
+    """The pipeline while it is driven: what runs, what is behind, what would be measured next."""
+
+    def __init__(self, load: SteadyLoad, running: dict[str, int]) -> None:
+        self.load, self.running, self.now_s = load, running, 0.0
+        self.backlog = dict.fromkeys(running, 0.0)
+        self.seen = load.observe(0.0, running, self.backlog)
+        self.runs: list[_Run] = []
+        self.repeated = self.steady = self.draining = False
+
+    def enact(self, proposal: Proposal) -> None:
+        """Run the proposal for one step. What it leaves out runs on as before."""
+        wanted = {name: max(1, proposal.processors.get(name, have)) for name, have in self.running.items()}
+        self.repeated = bool(self.runs) and self.runs[-1].running == wanted
+        if not self.repeated:
+            self.runs.append(_Run(wanted, proposal))
+        self.runs[-1].proposal = proposal
+        self.runs[-1].steps += 1
+        left = self.load.backlog_after(wanted, self.backlog)
+        self.draining = any(left[name] < self.backlog[name] for name in left)
+        self.steady = left == self.backlog
+        self.now_s += self.load.step_s
+        unchanged = self.steady and wanted == self.running
+        self.running, self.backlog = wanted, left
+        fresh = replace(self.seen, at_s=self.now_s) if unchanged else self.load.observe(self.now_s, wanted, left)
+        self.seen = fresh
+
+
+def settle(
+    policy: Policy[PlanMemory],
+    topology: Topology,
+    rate_per_s: float,
+    goal: Goal,
+    limits: Limits,
+    forecaster: Forecaster[ForecastMemory] | None = None,
+    step_s: float = 60.0,
+    most_steps: int = 400,
+) -> tuple[Proposal, int]:
+    """The proposal at rest and the steps it took, from the least of every operator.
+
+    >>> from sluicegate.domain import Edge, Operator
+    >>> from sluicegate.policy.peers.ds2 import Ds2
+    >>> one = Topology("t", (Operator("a", 100.0),), (Edge("source", "a"),))
+    >>> proposal, steps = settle(Ds2(), one, 450.0, Goal(), Limits())
+    >>> proposal.total, steps
+    (5, 2)
+    """
+    require_number(rate_per_s, "rate_per_s")
+    require_number(step_s, "step_s", above=True)
+    require(most_steps >= 1, f"most_steps is {most_steps}: give at least 1")
+    load = steady_load(topology, rate_per_s, step_s)
+    forecast = _forecast(forecaster, rate_per_s)
+    rest_steps = min(max(1, round(REST_S / step_s)), max(1, most_steps // 2))
+    memory = policy.start()
+    world = _World(load, {name: min(limits.least, limits.most_for(name)) for name in topology.names})
+    runs = world.runs
+    for step in range(1, most_steps + 1):
+        memory, proposal = policy.propose(
+            memory,
+            Situation(world.now_s, topology, world.seen, rate_per_s, load.arrivals_per_s, goal, limits, forecast),
+        )
+        world.enact(proposal)
+        if memory is None and world.repeated and (world.steady or runs[-1].steps >= 3):
+            return proposal, step
+        if runs[-1].steps > rest_steps and not world.draining:
+            return _told(proposal, f"at rest after {step - rest_steps} steps of {step_s:g} s"), step
+        if not world.repeated and (cycle := _cycle(runs[:-1])):
+            return _restless(cycle, step_s), step
+    return _unfinished(runs, most_steps, step_s, rest_steps), most_steps
+
+
+def _forecast(forecaster: Forecaster[ForecastMemory] | None, rate_per_s: float) -> Forecast | None:
+    """One forecast serves every step: the load does not change."""
+    if forecaster is None:
+        return None
+    memory = forecaster.start()
+    for _ in range(_LESSONS):
+        memory = forecaster.learn(memory, rate_per_s)
+        forecast = forecaster.forecast(memory, _FORECAST_STEPS)
+        if forecast is not None:
+            return forecast
+    return None
+
+
+def _cycle(runs: list[_Run]) -> list[_Run] | None:
+    """The runs of a cycle that went round three times, step for step alike."""
+    shape = [(run.running, run.steps) for run in runs]
+    for period in range(2, len(runs) // 3 + 1):
+        last = shape[-period:]
+        if last == shape[-2 * period : -period] and last == shape[-3 * period : -2 * period]:
+            return runs[-period:]
+    return None
+
+
+def _restless(runs: list[_Run], step_s: float) -> Proposal:
+    totals = [sum(run.running.values()) for run in runs]
+    chosen = runs[totals.index(max(totals))]
+    round_s = sum(run.steps for run in runs) * step_s
+    why = f"never at rest: between {min(totals)} and {max(totals)} processors within {round_s:g} s, the most taken"
+    return replace(_told(chosen.proposal, why), feasible=False)
+
+
+def _unfinished(runs: list[_Run], most_steps: int, step_s: float, rest_steps: int) -> Proposal:
+    """The steps are used up: at rest but for a backlog, back and forth without a pattern, or still on its way."""
+    last = runs[-1]
+    if last.steps > rest_steps:
+        return _told(last.proposal, f"unchanged for {last.steps} steps of {step_s:g} s, a backlog is still worked off")
+    recent = runs[len(runs) // 2 :]
+    if any(earlier.running == last.running for earlier in runs[:-1]):
+        return _restless(recent, step_s)
+    why = f"not at rest after {most_steps} steps of {step_s:g} s: last changed {last.steps} steps ago"
+    return replace(_told(last.proposal, why), feasible=False)
+
+
+def _told(proposal: Proposal, why: str) -> Proposal:
+    return replace(proposal, reasons=(*proposal.reasons, why))

@@ -1,0 +1,270 @@
+"""sluicegate's own policy: the best of the papers, one after the other.
+
+1. load       the forecast over the time a move takes to bear fruit (uncertainty-aware scheduling), else now: its mean,
+              or so much of its quantile as would make rows wait longer than the promise leaves room for; and what it
+              takes to work off a backlog within ``catch_up_s``
+2. capacity   each learned service rate lowered by z standard errors (the model's own uncertainty)
+3. processors DRS's greedy under the law that holds for each operator, until mean and quantile promises are kept
+              with a margin; never beyond the micro-batch law's minimum
+4. whole      the total is rounded up to whole executors and nodes, and what is paid for anyway is put to work
+5. cost       a ceiling on cost bounds the total; if both cannot hold, cost wins and the latency reached is said
+6. evenness   stateless instances that are unequally fast get rows in proportion (Mc-Stream's redirection)
+7. feedback   where measured latency exceeds what the model gave for what runs, the goal handed to the model shrinks by
+              that ratio (DRS's regression from estimated to true latency, with one coefficient)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy.special import ndtri
+
+from sluicegate.domain import Limits, Proposal, Situation
+from sluicegate.errors import Infeasible
+from sluicegate.model.sojourn import quantile_s
+from sluicegate.model.stations import Counts, Stations
+from sluicegate.policy.demand import stations_of
+from sluicegate.policy.greedy import GreedyPath, ample, greedy_path
+from sluicegate.policy.on_time import Timing
+from sluicegate.policy.pace import paced_mean_s, paces
+from sluicegate.policy.papers.drs import best_effort, explain, min_within_knee, require_enough
+from sluicegate.policy.papers.redirection import shares_by_speed
+from sluicegate.policy.sluicegate_on_time import OnTimeState, Samples, wish
+from sluicegate.policy.spread import spread
+from sluicegate.policy.within_limits import proposal_within
+
+_LEAST_TRUST = 0.6
+"""No service rate is taken for less than this share of what was learned: where rows cost little beside the rest of a
+batch their rate is hardly known, but then it hardly matters either."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The model's bias (measured over predicted mean sojourn of what ran, smoothed), and the paces last ordered."""
+
+    bias: float = 1.0
+    pace_s: Mapping[str, float] = field(default_factory=dict)
+    on_time: OnTimeState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SluicegatePolicy:
+    """sluicegate's own policy.
+
+    ``level`` is the forecast quantile and the confidence in each service rate; ``margin`` the share of a latency bound
+    kept in reserve; ``lead_steps`` how many forecast steps a move looks ahead; ``catch_up_s`` the time to work off rows
+    that wait beyond what arrives within the goal; ``paced_share`` the share of a mean promise that batches may use up
+    by starting late (they cost less then); ``waiting_share`` the share of the least latency bound that rows may wait
+    when the load comes out at its quantile, not at its mean; ``most_growth`` bounds what a forecast that has seen
+    little may ask for, against the load now. ``timing``, ``training`` (machines and the rate they sustained) and
+    ``most`` machines serve on-time goals, which ``sluicegate_on_time`` plans for.
+    """
+
+    level: float = 0.95
+    margin: float = 0.1
+    lead_steps: int = 4
+    catch_up_s: float = 60.0
+    paced_share: float = 0.6
+    waiting_share: float = 0.3
+    most_growth: float = 1.5
+    timing: Timing = field(default_factory=Timing)
+    training: Samples = ()
+    most: int | None = None
+    name: str = "sluicegate"
+
+    def start(self) -> Memory:
+        return Memory()
+
+    def propose(self, memory: Memory, situation: Situation) -> tuple[Memory, Proposal]:
+        if situation.goal.on_time is not None and not situation.goal.latency_bounds:
+            return self._on_time(memory, situation, situation.goal.on_time)
+        load, why_load = self._load(situation)
+        now = stations_of(situation)
+        stations, why_backlog = self._with_backlog(situation, self._cautious(situation, now, load))
+        bias = memory.bias if why_backlog else _bias(memory, situation, now)
+        try:
+            k, why, feasible = self._plan(bias, situation, stations)
+        except Infeasible as problem:
+            k, why, feasible = best_effort(stations, _bounded(situation).limits), str(problem), False
+        k, why_whole = _whole_executors(situation, stations, k)
+        processors = dict(zip(stations.names, map(int, k), strict=True))
+        reasons = (why_load, *why_backlog, why, *why_whole, *explain(stations, k, situation.running))
+        pace_s = paces(stations, k, None if why_backlog else self._paced_goal(situation, bias))
+        shares, why_shares = _redirected(situation, processors)
+        proposal = Proposal(processors, (*reasons, *why_shares), feasible, shares=shares, pace_s=pace_s)
+        return Memory(bias, pace_s, memory.on_time), proposal
+
+    def _on_time(self, memory: Memory, situation: Situation, target: float) -> tuple[Memory, Proposal]:
+        state, wanted = wish(memory.on_time, situation, target, self.timing, self.training, self.most)
+        bounded = _bounded(situation)
+        spread_out = spread(situation.topology, wanted.machines, bounded.limits)
+        return replace(memory, on_time=state), proposal_within(spread_out, (wanted.reason,), bounded)
+
+    def _load(self, situation: Situation) -> tuple[float, str]:
+        now, forecast = situation.arrivals_per_s, situation.forecast
+        if forecast is None or now <= 0:
+            return 1.0, f"load: {now:.4g} rows/s as it is now (no forecast)"
+        ahead = forecast.upper_per_s(self.level)[: self.lead_steps]
+        upper, expected = float(ahead.max()), float(forecast.mean_per_s[: self.lead_steps].max())
+        over_s = len(ahead) * forecast.step_s
+        # planned for f, a load of u makes rows wait (u/f - 1) x over_s longer by the end
+        room_s = self.waiting_share * min(situation.goal.latency_bounds.values(), default=0.0)
+        peak = max(expected, upper / (1 + room_s / over_s))
+        peak = max(min(peak, self.most_growth * now), now)
+        return peak / now, (
+            f"load: {peak:.4g} rows/s, the forecast of the next {over_s:g} s (now {now:.4g}; {upper:.4g} at "
+            f"{self.level:.0%}, when rows may wait {room_s:.2g} s)"
+        )
+
+    def _cautious(self, situation: Situation, now: Stations, factor: float) -> Stations:
+        """The stations under the load to plan for, each service rate lowered by its uncertainty."""
+        errors = np.array([situation.service_rsd.get(name, 0.0) for name in now.names])
+        lowered = now.laws.service_per_s * np.maximum(1.0 - float(ndtri(self.level)) * errors, _LEAST_TRUST)
+        loaded = now.loaded(factor)
+        return replace(loaded, laws=loaded.laws._replace(service_per_s=lowered))
+
+    def _with_backlog(self, situation: Situation, stations: Stations) -> tuple[Stations, tuple[str, ...]]:
+        """Arrivals raised by the rows that wait beyond one goal's worth of arrivals, spread over ``catch_up_s``."""
+        queues = np.array([situation.observation.of(name).queue_rows or 0.0 for name in stations.names])
+        usual = stations.laws.arrivals_per_s * max(situation.goal.mean_s or 1.0, 1.0)
+        extra = np.maximum(queues - usual, 0.0) / self.catch_up_s
+        if not extra.any():
+            return stations, ()
+        worst = int(extra.argmax())
+        laws = stations.laws._replace(arrivals_per_s=stations.laws.arrivals_per_s + extra)
+        why = f"{queues[worst]:,.0f} rows wait at {stations.names[worst]}: {extra[worst]:,.4g} rows/s more"
+        return replace(stations, laws=laws), (f"{why} for {self.catch_up_s:g} s",)
+
+    def _paced_goal(self, situation: Situation, bias: float) -> float | None:
+        """Batches may wait for part of the mean promise only: what they wait is no longer there for surprises.
+
+        ``None``, back to back, without a promise and while rows come out later than promised.
+        """
+        mean, measured = situation.goal.mean_s, situation.observation.sojourn
+        if mean is None or (measured is not None and measured.mean_s > mean):
+            return None
+        return mean * self.paced_share / max(bias, 1.0)
+
+    def _plan(self, bias: float, situation: Situation, stations: Stations) -> tuple[Counts, str, bool]:
+        bounds = {
+            what: bound * (1 - self.margin) / max(bias, 1.0) for what, bound in situation.goal.latency_bounds.items()
+        }
+        limits = _bounded(situation).limits
+        if not bounds:
+            k = min_within_knee(stations, limits)
+            return k, f"no latency goal: {int(k.sum())} processors, within 1.5x of the best E[T] there is", True
+        ceiling = limits.budget or ample(stations, limits)
+        require_enough(stations, limits, ceiling)
+        path = _path_that_keeps(situation, stations, limits, ceiling, bounds)
+        count = _fewest_steps(situation, stations, path, bounds)
+        k = path.after(count)
+        reached = _reached(situation, stations, k, bounds)
+        told = ", ".join(f"{what} {reached[what]:.4g} s (goal {bound:.4g} s)" for what, bound in bounds.items())
+        kept = all(reached[what] <= bound for what, bound in bounds.items())
+        why = f"{int(k.sum())} processors: {told}; {self.margin:.0%} in reserve, model bias {bias:.2f}"
+        if not kept:
+            why += "; the goal is out of reach within the limits"
+        return k, why, kept
+
+
+def _redirected(
+    situation: Situation, processors: Mapping[str, int]
+) -> tuple[dict[str, tuple[float, ...]], tuple[str, ...]]:
+    """Rows by speed for stateless operators whose instances are unequally fast, as long as their number stays."""
+    shares: dict[str, tuple[float, ...]] = {}
+    for operator in situation.topology.operators:
+        speeds = situation.observation.of(operator.name).instance_per_s
+        if not operator.stateful and len(speeds) == processors[operator.name]:
+            found = shares_by_speed(speeds)
+            if found is not None:
+                shares[operator.name] = found
+    told = (f"{name}: rows by speed, {', '.join(f'{s:.0%}' for s in share)}" for name, share in shares.items())
+    return shares, tuple(told)
+
+
+def _bias(memory: Memory, situation: Situation, stations: Stations) -> float:
+    """Compare what was measured with what the model says of what runs; only where all keep up and nothing moves."""
+    measured, names = situation.observation.sojourn, situation.topology.names
+    if measured is None or situation.observation.rescaling or not all(name in situation.running for name in names):
+        return memory.bias
+    k = np.array([situation.running[name] for name in names], dtype=np.int64)
+    predicted = paced_mean_s(stations, k, memory.pace_s)
+    if not (math.isfinite(predicted) and predicted > 0) or (stations.offered >= 0.95 * k).any():
+        return memory.bias
+    ratio = min(max(measured.mean_s / predicted, 0.5), 3.0)
+    return 0.95 * memory.bias + 0.05 * ratio
+
+
+def _bounded(situation: Situation) -> Situation:
+    """With a cost ceiling turned into a budget of processors."""
+    cost, limits = situation.goal.cost_per_hour, situation.limits
+    if cost is None or limits.price_per_slot_hour == 0:
+        return situation
+    affordable = max(int(cost / limits.price_per_slot_hour + 1e-9), 1)
+    budget = affordable if limits.budget is None else min(limits.budget, affordable)
+    return replace(situation, limits=replace(limits, budget=budget))
+
+
+def _path_that_keeps(
+    situation: Situation, stations: Stations, limits: Limits, ceiling: int, bounds: dict[str, float]
+) -> GreedyPath:
+    """A greedy path long enough to keep the bounds, if any is: doubled from what the least bound asks of the mean.
+
+    No quantile asked for lies below the mean by much, so the mean must come near the least bound in any case.
+    """
+    path = greedy_path(stations, limits, ceiling, until_mean_s=min(bounds.values()))
+    while not _keeps(situation, stations, path.after(len(path.steps)), bounds):
+        reached = int(path.start.sum()) + len(path.steps)
+        if reached >= ceiling:
+            break
+        path = greedy_path(stations, limits, min(2 * reached, ceiling))
+        if int(path.start.sum()) + len(path.steps) <= reached:
+            break
+    return path
+
+
+def _fewest_steps(situation: Situation, stations: Stations, path: GreedyPath, bounds: dict[str, float]) -> int:
+    """Bisection along the nested greedy allocations: mean and quantiles fall all the way.
+
+    A path that was grown for the mean alone ends where it is reached.
+    """
+    if bounds.keys() == {"mean"}:
+        return len(path.steps)
+    low, high = 0, len(path.steps)
+    while low < high:
+        middle = (low + high) // 2
+        if _keeps(situation, stations, path.after(middle), bounds):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _keeps(situation: Situation, stations: Stations, k: Counts, bounds: dict[str, float]) -> bool:
+    reached = _reached(situation, stations, k, bounds)
+    return all(reached[what] <= bound for what, bound in bounds.items())
+
+
+def _reached(situation: Situation, stations: Stations, k: Counts, bounds: dict[str, float]) -> dict[str, float]:
+    """What the model gives for the bounds asked for; quantiles cost more than the mean, so only where they are."""
+    if bounds.keys() == {"mean"}:
+        return {"mean": stations.total_mean_s(k)}
+    return quantile_s(situation.topology, stations, k)
+
+
+def _whole_executors(situation: Situation, stations: Stations, k: Counts) -> tuple[Counts, tuple[str, ...]]:
+    """Round the total up to whole nodes' worth of slots and let the greedy use what is paid for anyway."""
+    limits = _bounded(situation).limits
+    unit = limits.slots_per_executor * limits.executors_per_node
+    total = int(k.sum())
+    whole = math.ceil(total / unit) * unit
+    if whole == total or (limits.budget is not None and whole > limits.budget):
+        return k, ()
+    path = greedy_path(stations, limits, whole)
+    grown = np.maximum(path.after(min(whole - int(path.start.sum()), len(path.steps))), k)
+    if int(grown.sum()) > whole:
+        return k, ()
+    return grown, (f"{total} -> {int(grown.sum())} processors: whole nodes of {unit} slots, used since paid for",)

@@ -1,0 +1,101 @@
+"""sluicegate's policy under an on-time goal: machines in all, by the on-time rule and a capacity law learned online.
+
+Each step teaches: its capacity is what rows done per second of useful time make of the processors that ran. Where that
+is not measured, one that ran flat out shows its capacity, and one whose load was carried that it was above that load
+(``capacity_law``). A step counts as late where its load reached that capacity. The rule (``on_time``) then
+weighs machines against the chance of being late. The machines are spread over the operators so that they carry most.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from sluicegate.domain import Situation
+from sluicegate.model.traffic import visits
+from sluicegate.policy.capacity_law import CapacityLaw, capacity_law
+from sluicegate.policy.on_time import OnTime, OnTimeMemory, Timing, needed
+from sluicegate.policy.papers.uncertainty import online_sample, sustained_samples
+
+Samples = tuple[tuple[int, float], ...]
+_COLD_MARGIN = 0.2
+_LARGEST = 128
+
+
+@dataclass(frozen=True, slots=True)
+class OnTimeState:
+    """What the policy remembers: the capacity, what was judged, and the machines last asked for."""
+
+    law: CapacityLaw
+    judged: OnTimeMemory
+    asked: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Machines in all, and why."""
+
+    machines: int
+    reason: str
+
+
+def wish(
+    state: OnTimeState | None, situation: Situation, target: float, timing: Timing, training: Samples, most: int | None
+) -> tuple[OnTimeState, Wish]:
+    """The machines to ask for. Between the decisions of a cycle it only learns."""
+    rule = OnTime(target, timing)
+    state = state or _fresh(situation, training, most)
+    state = _learned(state, situation, rule)
+    curve = state.law.curve()
+    running = state.asked or max(sum(situation.running.values()), 1)
+    if situation.forecast is None:
+        enough = needed(situation.arrivals_per_s * (1 + _COLD_MARGIN), curve)
+        reason = f"no forecast yet: {enough} machines for {situation.arrivals_per_s:,.6g} rows/s and {_COLD_MARGIN:.0%}"
+        return replace(state, asked=enough), Wish(enough, reason)
+    if not _decides(situation, timing):
+        return state, Wish(running, f"{running} machines until the cycle ends")
+    judged, choice = rule.decide(state.judged, situation.forecast, curve, running)
+    return replace(state, judged=judged, asked=choice.machines), Wish(choice.machines, choice.reason)
+
+
+def _fresh(situation: Situation, training: Samples, most: int | None) -> OnTimeState:
+    operators = len(situation.topology.operators)
+    largest = most or min(situation.limits.budget or _LARGEST * operators, situation.limits.most * operators)
+    samples = training or sustained_samples(situation.topology, situation.limits) or ((operators, 1.0),)
+    return OnTimeState(capacity_law(samples, max(min(largest, _LARGEST * operators), 1)), OnTimeMemory())
+
+
+def _learned(state: OnTimeState, situation: Situation, rule: OnTime) -> OnTimeState:
+    machines, load = sum(situation.running.values()), situation.arrivals_per_s
+    if machines < 1 or situation.observation.rescaling:
+        return state
+    flat_out, useful_per_s = online_sample(situation), useful_rate(situation)
+    if useful_per_s is not None:
+        # the steps of a cycle may share what makes them slow: together they count as one
+        law = state.law.measured(machines, useful_per_s, 1 / rule.timing.cycle_steps)
+    elif flat_out is not None:
+        law = state.law.late(*flat_out)
+    else:
+        law = state.law.on_time(machines, load)
+    late = flat_out is not None and load >= flat_out[1]
+    return replace(state, law=law, judged=rule.saw(rule.judged(state.judged, float(late)), load))
+
+
+def useful_rate(situation: Situation) -> float | None:
+    """The rate of the pipeline that its processors would carry, by what each operator does in a second of useful time.
+
+    That of the operator which lets least through; ``None`` unless all that rows reach were measured.
+    """
+    seen, topology = situation.observation, situation.topology
+    reached = [(name, float(v)) for name, v in zip(topology.names, visits(topology), strict=True) if v > 0]
+    rates = [(seen.of(name).service_per_s, seen.running.get(name, 0) / v) for name, v in reached]
+    carried = [rate * each for rate, each in rates if rate is not None]
+    least = min(carried, default=0.0)
+    return least if len(carried) == len(reached) and 0 < least < math.inf else None
+
+
+def _decides(situation: Situation, timing: Timing) -> bool:
+    if timing.cycle_steps == 1 or situation.forecast is None:
+        return True
+    step = round(situation.now_s / situation.forecast.step_s)
+    return (step + timing.lead_steps) % timing.cycle_steps == 0

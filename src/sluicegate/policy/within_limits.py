@@ -1,0 +1,72 @@
+"""What a planner wants, brought within what may be used, with a word on each cut.
+
+An operator gets at least ``least`` and at most its ``most`` (the most wins where the two contradict each other, as
+in ``spread``). If all together exceed the budget they are cut back with ``spread``, no operator above what it
+wanted: what is left carries the highest rate. A cut means that the plan is not what the planner asked for, so it is
+not feasible; raising an operator to the least is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sluicegate.domain import Limits, Proposal, Situation, Topology
+from sluicegate.policy.spread import spread
+
+
+def within_limits(
+    wanted: Mapping[str, int], topology: Topology, limits: Limits
+) -> tuple[dict[str, int], tuple[str, ...], bool]:
+    """The processors that may be used, why they differ from ``wanted``, and whether nothing had to be cut.
+
+    An operator missing in ``wanted`` gets the least. A budget below the operators' leasts cannot be kept: every
+    operator needs its least to run at all, so that is what it gets, and the reason says so.
+
+    >>> from sluicegate.domain import Edge, Operator
+    >>> two = Topology("t", (Operator("a", 10.0), Operator("b", 5.0)), (Edge("source", "a"), Edge("a", "b")))
+    >>> within_limits({"a": 4, "b": 8}, two, Limits(budget=6))
+    ({'a': 2, 'b': 4}, ('12 processors wanted, the budget is 6: cut back',), False)
+    >>> within_limits({"a": 4, "b": 8}, two, Limits(most=7))
+    ({'a': 4, 'b': 7}, ('b: 8 wanted, 7 allowed',), False)
+    """
+    allowed = {name: _allowed(name, wanted, limits) for name in topology.names}
+    cuts = tuple(
+        f"{name}: {wanted[name]} wanted, {count} allowed"
+        for name, count in allowed.items()
+        if wanted.get(name, 0) > count
+    )
+    total = sum(allowed.values())
+    if limits.budget is None or total <= limits.budget:
+        return allowed, cuts, not cuts
+    kept = spread(topology, limits.budget, replace(limits, most_of=allowed))
+    return kept, (*cuts, _over_budget(total, sum(kept.values()), limits.budget)), False
+
+
+def proposal_within(
+    wanted: Mapping[str, int], reasons: tuple[str, ...], situation: Situation, feasible: bool = True
+) -> Proposal:
+    """The proposal of what the situation's limits leave of ``wanted``; every cut is added to the ``reasons``."""
+    processors, cuts, uncut = within_limits(wanted, situation.topology, situation.limits)
+    return Proposal(processors, (*reasons, *cuts), feasible and uncut)
+
+
+def spread_within(total: int, reasons: tuple[str, ...], situation: Situation) -> Proposal:
+    """The proposal of ``total`` processors spread over the operators, or of as many as the limits leave."""
+    limits, names = situation.limits, situation.topology.names
+    room = sum(limits.most_for(name) for name in names)
+    if limits.budget is not None:
+        room = min(room, limits.budget)
+    cut = () if total <= room else (f"{total} processors wanted, {room} allowed",)
+    wanted = spread(situation.topology, min(total, room), limits)
+    return proposal_within(wanted, (*reasons, *cut), situation, feasible=not cut)
+
+
+def _allowed(name: str, wanted: Mapping[str, int], limits: Limits) -> int:
+    return min(limits.most_for(name), max(limits.least, wanted.get(name, limits.least)))
+
+
+def _over_budget(total: int, kept: int, budget: int) -> str:
+    if kept > budget:
+        return f"the budget is {budget}, below the {kept} processors the operators need at least: {kept} kept"
+    return f"{total} processors wanted, the budget is {budget}: cut back"

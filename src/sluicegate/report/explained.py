@@ -1,0 +1,126 @@
+"""A decision with what stood around it: the look it was made at, what was forecast, and the looks that followed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from sluicegate.report.figures import rate, seconds
+from sluicegate.report.plain_words import meaning
+from sluicegate.runlog.run_record import Line, RunRecord, measured_s
+
+_AFTER_S = 60.0
+"""What a move did is judged by the looks of this time, or until the next move."""
+_SETTLED_S = 5.0
+"""Rows that were inside when k moved come out by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """``before`` is the look the decision was made at, ``after`` those that tell what it did, ``late`` how many of them
+    found the promise broken."""
+
+    decision: Line
+    of: int
+    before: Line
+    after: tuple[Line, ...]
+    late: int
+
+    @property
+    def moved(self) -> tuple[str, ...]:
+        return tuple(rescale["operator"] for rescale in self.decision["rescales"])
+
+    @property
+    def arrivals_per_s(self) -> float | None:
+        told = self.decision.get("arrivals_per_s")
+        return told if told is not None else self.before.get("arrivals_per_s")
+
+    @property
+    def mean_s(self) -> float | None:
+        return measured_s(self.before)
+
+    @property
+    def forecast(self) -> str:
+        """The forecast at hand, in words; '' without one."""
+        told = self.before.get("forecast") or {}
+        low, high, level = told.get("low_per_s") or [], told.get("high_per_s") or [], told.get("level")
+        if not low or not high:
+            return ""
+        ahead_s = len(low) * float(told["step_s"])
+        sure = f", with {level:.0%} certainty" if level is not None else ""
+        return f"{rate(min(low))} to {rate(max(high))} within the next {seconds(ahead_s)}{sure}"
+
+    @property
+    def mean_after_s(self) -> float | None:
+        return _mean([measured_s(tick) for tick in self.after])
+
+    @property
+    def arrivals_after_per_s(self) -> float | None:
+        return _mean([tick.get("arrivals_per_s") for tick in self.after])
+
+    def came_of_it(self) -> list[str]:
+        """What was predicted, what came, and what else changed meanwhile."""
+        predicted_s, after_s = self.decision.get("predicted_mean_s"), self.mean_after_s
+        lines = [f"predicted: a mean latency of {seconds(predicted_s)}"] if predicted_s is not None else []
+        if after_s is None:
+            return [*lines, "nothing has come out since"]
+        off = (
+            f", {abs(after_s / predicted_s - 1):.0%} {'above' if after_s > predicted_s else 'below'}"
+            if predicted_s
+            else ""
+        )
+        lines.append(f"measured in the {len(self.after)} looks after it: {seconds(after_s)}{off}")
+        lines.append(
+            f"the promise was broken at {self.late} of them" if self.late else "the promise was kept at all of them"
+        )
+        return [*lines, *self._load_since()]
+
+    def _load_since(self) -> list[str]:
+        came, after = self.arrivals_per_s, self.arrivals_after_per_s
+        return [f"meanwhile the load went from {rate(came)} to {rate(after)}"] if came and after is not None else []
+
+    def document(self) -> dict[str, object]:
+        """As JSON."""
+        told = [{**refusal, "meaning": meaning(refusal["rule"])} for refusal in self.decision.get("refusals") or []]
+        return {
+            **self.decision,
+            "of": self.of,
+            "refusals": told,
+            "measured": {
+                "arrivals_per_s": self.arrivals_per_s,
+                "mean_s": self.mean_s,
+                "backlog_rows": self.before.get("backlog_rows"),
+                "operators": {name: (self.before.get("operators") or {}).get(name) for name in self.moved},
+            },
+            "forecast": self.before.get("forecast"),
+            "afterwards": {
+                "looks": len(self.after),
+                "looks_late": self.late,
+                "mean_s": self.mean_after_s,
+                "arrivals_per_s": self.arrivals_after_per_s,
+            },
+        }
+
+
+def explained(record: RunRecord, number: int) -> Explained:
+    """Of a decision that is on record."""
+    place = next(i for i, decision in enumerate(record.decisions) if decision["number"] == number)
+    decision, later = record.decisions[place], record.decisions[place + 1 :]
+    at_s = float(decision["at_s"])
+    before = [tick for tick in record.ticks if tick["at_s"] <= at_s + 0.5]
+    after = _after(record.ticks, at_s, float(later[0]["at_s"]) if later else at_s + _AFTER_S)
+    late = sum(bool(record.late(tick)) for tick in after)
+    return Explained(decision, len(record.decisions), before[-1] if before else {}, tuple(after), late)
+
+
+def _after(ticks: Sequence[Line], at_s: float, next_s: float) -> list[Line]:
+    """The looks until the next move; where that came at once, all until it."""
+    until_s = min(next_s, at_s + _AFTER_S)
+    found = [tick for tick in ticks if at_s < tick["at_s"] <= until_s]
+    return [tick for tick in found if tick["at_s"] >= at_s + _SETTLED_S] or found
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None

@@ -1,0 +1,176 @@
+"""The pictures of one run over time: load, latency, processors, executors, and what other loads would need."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from sluicegate.report.figures import clock, seconds
+from sluicegate.report.run_figures import (
+    forecast_for,
+    lasted_s,
+    latency,
+    over_time,
+    processors,
+    processors_of,
+    static_peak,
+)
+from sluicegate.report.svg import Axis, Frame, Points, area, line, round_ticks, stepped
+from sluicegate.runlog.run_record import Line, RunRecord, measured_s
+
+_STEPS_S = (1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400)
+_PIXELS_A_LABEL = 90
+
+
+def load(record: RunRecord, frame: Frame) -> str:
+    """Rows that came, and between which bounds they were forecast a moment before."""
+    came = over_time(record, lambda tick: tick.get("arrivals_per_s"))
+    low, high = forecast_for(record, "low"), forecast_for(record, "high")
+    x, y = _x(record, frame), _y(frame, (came, high))
+    parts = [frame.rows(y, round_ticks(y.high), lambda v: f"{v:,.0f}"), _times(x, frame)]
+    parts += [area(x, y, came, [(at, 0.0) for at, _ in came], "load"), area(x, y, high, low, "band")]
+    parts += [line(x, y, forecast_for(record, "mean"), "guess"), line(x, y, came, "came")]
+    return frame.picture([*parts, _moves(record, x, frame)], "Load in rows a second, with its forecast", _follow(x))
+
+
+def sojourn(record: RunRecord, frame: Frame) -> str:
+    """The latency that was measured and predicted, against the promise."""
+    drawn = [what for what in ("mean", "p95") if what in record.bounds or what == "mean"]
+    lines = {what: _joined(over_time(record, latency(what))) for what in ("mean", "p95")}
+    guess = over_time(record, lambda tick: tick.get("predicted_mean_s"))
+    bounds = [(0.0, bound_s) for bound_s in record.bounds.values()]
+    x, y = _x(record, frame), _y(frame, (*lines.values(), bounds))
+    parts = [frame.rows(y, round_ticks(y.high), seconds), _times(x, frame)]
+    parts += [_bound(frame, y, what, bound_s) for what, bound_s in record.bounds.items()]
+    parts += [line(x, y, [(at, _within(v, y)) for at, v in guess], "guess")]
+    parts += [line(x, y, points, "main" if what in drawn else "thin") for what, points in lines.items()]
+    return frame.picture(
+        [*parts, _late(record, x, y), _moves(record, x, frame)], "Latency against the promise", _follow(x)
+    )
+
+
+def held(record: RunRecord, frame: Frame) -> str:
+    """Processors of every operator on top of each other, and what a plan for the peak would hold."""
+    total = over_time(record, processors)
+    peak = static_peak(record)
+    x, y = _x(record, frame), _y(frame, (total, [(0.0, peak)]))
+    parts = [frame.rows(y, [t for t in round_ticks(y.high) if t == int(t)], lambda v: f"{v:g}"), _times(x, frame)]
+    below: Points = [(at, 0.0) for at, _ in total]
+    for place, name in enumerate(record.operators):
+        own = over_time(record, processors_of(name))
+        above = [(at, (low or 0.0) + (k or 0.0)) for (at, low), (_, k) in zip(below, own, strict=True)]
+        parts.append(_stack(x, y, above, below, place))
+        below = above
+    parts.append(_bound(frame, y, "static peak", peak, f"static peak: {peak:.0f}") if peak else "")
+    return frame.picture([*parts, _moves(record, x, frame)], "Processors of every operator", _follow(x))
+
+
+def fleet(record: RunRecord, frame: Frame) -> str:
+    """Executors and nodes, where they come and go."""
+    tracks = {what: _counted(record, what) for what in ("executors", "nodes")}
+    x, y = _x(record, frame), _y(frame, tracks.values())
+    parts = [frame.rows(y, [t for t in round_ticks(y.high) if t == int(t)], lambda v: f"{v:g}"), _times(x, frame)]
+    parts += [line(x, y, stepped(points), f"f-{what}") for what, points in tracks.items()]
+    return frame.picture(parts, "Executors and nodes", _follow(x))
+
+
+def _counted(record: RunRecord, what: str) -> Points:
+    """A number that fleet.jsonl tells when it changes holds to the end of the run."""
+    told = [(float(e["at_s"]) - record.began_s, float(e[what])) for e in record.fleet if e.get(what) is not None]
+    return [*told, (lasted_s(record), told[-1][1])] if told else []
+
+
+def _stack(x: Axis, y: Axis, above: Points, below: Points, place: int) -> str:
+    corners = [*stepped(above), *reversed(stepped(below))]
+    points = " ".join(f"{x.at(at):.1f},{y.at(v or 0.0):.1f}" for at, v in corners)
+    return f'<polygon class="stack a{place % 8}" points="{points}"/>'
+
+
+def _x(record: RunRecord, frame: Frame) -> Axis:
+    return frame.x(0.0, max(lasted_s(record), 1.0))
+
+
+def _follow(x: Axis) -> str:
+    """What the page's script needs to find the moment under the pointer."""
+    return f' class="time" data-end="{x.high:.1f}" data-from="{x.start}" data-to="{x.end}"'
+
+
+def _y(frame: Frame, lines: Iterable[Points]) -> Axis:
+    """High enough for all."""
+    most = max((value for points in lines for _, value in points if value is not None), default=1.0)
+    return frame.y(0.0, 1.12 * max(most, 1e-6))
+
+
+def _joined(points: Points) -> Points:
+    """Between two batches nothing comes out; the line goes on."""
+    return [(at, value) for at, value in points if value is not None]
+
+
+def _within(value: float | None, y: Axis) -> float | None:
+    """A prediction may be without bound; it is drawn where it can be seen."""
+    return value if value is not None and math.isfinite(value) and value <= y.high else None
+
+
+def _times(x: Axis, frame: Frame) -> str:
+    room = max((x.end - x.start) / _PIXELS_A_LABEL, 1.0)
+    step = next((s for s in _STEPS_S if x.high / s <= room), _STEPS_S[-1])
+    return "".join(
+        f'<text class="small" x="{x.at(at):.1f}" y="{frame.height - 10}" text-anchor="middle">{clock(at)}</text>'
+        for at in range(0, int(x.high) + 1, step)
+    )
+
+
+def _bound(frame: Frame, y: Axis, what: str, bound: float, text: str = "") -> str:
+    told = text or f"promised {what}: {seconds(bound)}"
+    right, above = frame.width - frame.right, y.at(bound) - 5
+    return (
+        f"{frame.across(y.at(bound), 'goal')}"
+        f'<text class="goal-text" x="{right}" y="{above:.1f}" text-anchor="end">{told}</text>'
+    )
+
+
+def _late(record: RunRecord, x: Axis, y: Axis) -> str:
+    """Looks at which the promise was broken, on the line."""
+    spots = [tick for tick in record.ticks if record.late(tick)]
+    return "".join(
+        f'<circle class="late" cx="{x.at(tick["at_s"] - record.began_s):.1f}" cy="{y.at(value):.1f}" r="3"/>'
+        for tick in spots
+        if (value := measured_s(tick)) is not None
+    )
+
+
+def _moves(record: RunRecord, x: Axis, frame: Frame) -> str:
+    """A mark at the foot for every decision, so that all pictures tell when something was moved."""
+    foot = frame.height - frame.bottom
+    return "".join(
+        f'<path class="move" d="M{at:.1f} {foot}l-4 7h8z"><title>{title}</title></path>'
+        for at, title in ((x.at(d["at_s"] - record.began_s), f"decision {d['number']}") for d in record.decisions)
+        if x.start <= at <= x.end
+    )
+
+
+def what_if(record: RunRecord, frame: Frame) -> str:
+    """Processors that any load would need, by what the run has learned; the present load is marked."""
+    points = sorted(record.what_if["points"], key=lambda point: float(point["rate_per_s"]))
+    totals: Points = [(float(p["rate_per_s"]), float(p["total"]) if p.get("feasible") else None) for p in points]
+    x, y = frame.x(0.0, max(at for at, _ in totals)), _y(frame, (totals,))
+    parts = [frame.rows(y, [t for t in round_ticks(y.high) if t == int(t)], lambda v: f"{v:g}")]
+    parts += [_rates(x, frame), line(x, y, stepped(totals), "main"), _present(record.last, x, frame)]
+    return frame.picture(parts, "Processors against load")
+
+
+def _rates(x: Axis, frame: Frame) -> str:
+    ticks = round_ticks(x.high)
+    every = max(1, math.ceil(len(ticks) * _PIXELS_A_LABEL / (x.end - x.start)))
+    return "".join(
+        f'<text class="small" x="{x.at(t):.1f}" y="{frame.height - 10}" text-anchor="middle">{t:,.0f}</text>'
+        for t in ticks[::every]
+    )
+
+
+def _present(tick: Line, x: Axis, frame: Frame) -> str:
+    now = tick.get("arrivals_per_s")
+    if now is None or not x.low <= now <= x.high:
+        return ""
+    at, foot = x.at(now), frame.height - frame.bottom
+    return f'<line class="goal" x1="{at:.1f}" x2="{at:.1f}" y1="{frame.top}" y2="{foot}"/>'

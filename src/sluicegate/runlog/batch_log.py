@@ -1,0 +1,161 @@
+"""One line for every finished batch of an operator: what the controller learns from.
+
+Appended by the driver, read by anyone from where they left off. When the file is full it becomes ``.1`` and a new one
+begins, so the disk stays bounded; a reader that was away for longer than that misses old batches, never half a line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from sluicegate.domain.births import Births
+
+MOST_BYTES = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRecord:
+    """Times are seconds since the epoch.
+
+    ``duration_s`` is the whole batch as Spark counts it, planning and commit included, waiting for rows not.
+    ``entered_s`` is when its rows came onto the edges it reads, on average. A ``cold`` batch is one of the first after
+    a start: it pays for compiling and warming up, and says nothing about the next. ``work_s`` is how long
+    its tasks ran, all added up; ``task_s`` are the run times of the single tasks, where they were looked up, and
+    ``task_rows`` the rows of each, where they were cut for it.
+    """
+
+    batch: int
+    started_s: float
+    published_s: float
+    duration_s: float
+    rows: int
+    rows_out: int
+    processors: int
+    entered_s: float | None
+    born: Births
+    cold: bool = False
+    work_s: float | None = None
+    task_s: tuple[float, ...] = ()
+    task_rows: tuple[int, ...] = ()
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "batch": self.batch,
+                "started_s": round(self.started_s, 4),
+                "published_s": round(self.published_s, 4),
+                "duration_s": round(self.duration_s, 4),
+                "rows": self.rows,
+                "rows_out": self.rows_out,
+                "processors": self.processors,
+                "entered_s": None if self.entered_s is None else round(self.entered_s, 4),
+                "born": [[round(t, 3), w] for t, w in self.born.points],
+                "cold": self.cold,
+                "work_s": None if self.work_s is None else round(self.work_s, 4),
+                "task_s": [round(t, 4) for t in self.task_s],
+                "task_rows": self.task_rows,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> BatchRecord:
+        """
+        >>> one = BatchRecord(1, 10.0, 11.0, 1.5, 7, 8, 2, 9.5, Births(((9.0, 7.0),)), True, 0.75, (0.5, 0.25), (4, 3))
+        >>> BatchRecord.from_json(one.to_json()) == one
+        True
+        """
+        read = json.loads(text)
+        entered = read["entered_s"]
+        return cls(
+            batch=int(read["batch"]),
+            started_s=float(read["started_s"]),
+            published_s=float(read["published_s"]),
+            duration_s=float(read["duration_s"]),
+            rows=int(read["rows"]),
+            rows_out=int(read["rows_out"]),
+            processors=int(read["processors"]),
+            entered_s=None if entered is None else float(entered),
+            born=Births(tuple((float(t), float(w)) for t, w in read["born"])),
+            cold=bool(read["cold"]),
+            work_s=None if read["work_s"] is None else float(read["work_s"]),
+            task_s=tuple(float(t) for t in read["task_s"]),
+            task_rows=tuple(int(n) for n in read.get("task_rows", ())),
+        )
+
+
+def append_line(path: Path, line: str, most_bytes: int = MOST_BYTES) -> None:
+    """Add one line; a full file is put aside first, half a line that a full disk left is dropped."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and path.stat().st_size > most_bytes:
+        path.replace(path.with_name(path.name + ".1"))
+    with path.open("a+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        if end and not _ends_a_line(file, end):
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)
+        file.write(f"{line}\n".encode())
+
+
+class Tail:
+    """Reads what was added to a file since it was last asked, whole lines only, across a file put aside.
+
+    A file is known by its first line: numbers of files are used again as soon as one is deleted.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._first = b""
+        self._at = 0
+
+    def lines(self) -> Iterator[str]:
+        now = _opened(self._path)
+        if now is None:
+            return
+        with now:
+            first = now.readline()
+            if not first.endswith(b"\n"):
+                return
+            if self._first and first != self._first:
+                yield from self._put_aside(first)
+                self._at = 0
+            self._first = first
+            yield from self._rest(now)
+
+    def _put_aside(self, now: bytes) -> Iterator[str]:
+        """What was left to read when the file was put aside; where two were since, all of the later one."""
+        before = _opened(self._path.with_name(self._path.name + ".1"))
+        if before is None:
+            return
+        with before:
+            first = before.readline()
+            if first != self._first:
+                self._at = 0
+            if first != now:
+                yield from self._rest(before)
+
+    def _rest(self, file: BinaryIO) -> Iterator[str]:
+        """Line by line: a long file never lies in memory as a whole."""
+        file.seek(self._at)
+        for line in file:
+            if not line.endswith(b"\n"):
+                return
+            self._at += len(line)
+            if line.strip():
+                yield line[:-1].decode("utf-8", errors="replace")
+
+
+def _opened(path: Path) -> BinaryIO | None:
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        return None
+
+
+def _ends_a_line(file: BinaryIO, at: int) -> bool:
+    file.seek(at - 1)
+    return file.read(1) == b"\n"

@@ -1,0 +1,80 @@
+"""Where everything of one pipeline lies: one folder holds it all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The paths under a pipeline's folder."""
+
+    folder: Path
+
+    @property
+    def description(self) -> Path:
+        return self.folder / "pipeline.json"
+
+    @property
+    def plan(self) -> Path:
+        return self.folder / "plan.json"
+
+    @property
+    def decisions(self) -> Path:
+        return self.folder / "decisions.jsonl"
+
+    @property
+    def ticks(self) -> Path:
+        return self.folder / "ticks.jsonl"
+
+    @property
+    def fleet(self) -> Path:
+        return self.folder / "fleet.jsonl"
+
+    @property
+    def warming(self) -> Path:
+        """Where new executors write before they take part; empty else."""
+        return self.folder / "warming"
+
+    @property
+    def nodes(self) -> Path:
+        """How busy executors and nodes are; written by the driver."""
+        return self.folder / "nodes.json"
+
+    @property
+    def control(self) -> Path:
+        """Who decides, and what was promised; written by the controller when it starts."""
+        return self.folder / "control.json"
+
+    @property
+    def what_if(self) -> Path:
+        """What would run under other loads."""
+        return self.folder / "what_if.json"
+
+    @property
+    def outcome(self) -> Path:
+        """What a run gave; written when it ends."""
+        return self.folder / "outcome.json"
+
+    @property
+    def controller_log(self) -> Path:
+        return self.folder / "controller.log"
+
+    @property
+    def hold(self) -> Path:
+        """While this file exists no batch starts."""
+        return self.folder / "hold"
+
+    @property
+    def lock(self) -> Path:
+        return self.folder / "lock"
+
+    def edge(self, stream: str) -> Path:
+        return self.folder / "edges" / stream
+
+    def checkpoint(self, group: str) -> Path:
+        return self.folder / "operators" / group / "checkpoint"
+
+    def batches(self, group: str) -> Path:
+        return self.folder / "operators" / group / "batches.jsonl"

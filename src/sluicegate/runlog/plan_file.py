@@ -1,0 +1,104 @@
+"""The plan in force: k, pace and shares of every operator, in one small file that is read at every batch.
+
+The controller writes it, the pipeline reads it; neither waits for the other, and if the controller dies the file stays
+and the pipeline goes on as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from sluicegate.runlog.files import read_if_there, write_whole
+
+MOST_BEHIND = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorPlan:
+    """``processors`` tasks a batch, a batch at most every ``pace_s``, rows cut by ``shares`` (equal where empty).
+
+    ``most_rows`` bounds what one batch takes in, so that a backlog is worked off in batches that end; ``most_behind``
+    how many rows its readers may be behind it: beyond, it starts no batch, and the rows wait where they are.
+    """
+
+    processors: int = 1
+    pace_s: float = 0.0
+    shares: tuple[float, ...] = ()
+    most_rows: int = 5_000_000
+    most_behind: int = MOST_BEHIND
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """``version`` grows with every change."""
+
+    version: int = 0
+    operators: Mapping[str, OperatorPlan] = field(default_factory=dict)
+
+    def of(self, name: str) -> OperatorPlan:
+        return self.operators.get(name, OperatorPlan())
+
+    def to_json(self) -> str:
+        operators = {name: asdict(operator) for name, operator in self.operators.items()}
+        return json.dumps({"version": self.version, "operators": operators})
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """
+        >>> one = Plan(3, {"count": OperatorPlan(4, 0.5, (1.0, 2.0))})
+        >>> Plan.from_json(one.to_json()) == one
+        True
+        """
+        read = json.loads(text)
+        operators = {
+            str(name): OperatorPlan(
+                int(p["processors"]),
+                float(p["pace_s"]),
+                tuple(float(s) for s in p["shares"]),
+                int(p["most_rows"]),
+                int(p.get("most_behind", MOST_BEHIND)),
+            )
+            for name, p in read["operators"].items()
+        }
+        return cls(int(read["version"]), operators)
+
+
+class PlanFile:
+    """Reads the plan again only when the file changed: asking costs one ``stat``."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stamp: tuple[int, int] | None = None
+        self._plan = Plan()
+
+    def read(self) -> Plan:
+        try:
+            status = self._path.stat()
+        except FileNotFoundError:
+            return self._plan
+        stamp = (status.st_mtime_ns, status.st_ino)
+        if stamp != self._stamp:
+            text = read_if_there(self._path)
+            # a plan that somebody spoiled by hand is as good as none: the last good one stays in force
+            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+                if text is not None:
+                    self._plan = Plan.from_json(text)
+            self._stamp = stamp
+        return self._plan
+
+    def write(self, plan: Plan) -> None:
+        write_whole(self._path, plan.to_json())
+
+    def change(self, operators: Mapping[str, OperatorPlan]) -> None:
+        """The next version of the plan, with these operators as they say and all others as they were."""
+        plan = self.read()
+        self.write(Plan(plan.version + 1, {**plan.operators, **operators}))
+
+    def add(self, processors: Mapping[str, int]) -> None:
+        """Operators that are not planned yet start with so many; a resumed one goes on as it was."""
+        known = self.read().operators
+        self.change({name: OperatorPlan(k) for name, k in processors.items() if name not in known})

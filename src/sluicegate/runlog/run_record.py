@@ -1,0 +1,144 @@
+"""All that a run has on record, read from its folder; whatever an older folder lacks is missing, not wrong.
+
+Imports neither Spark nor compiled code: who looks at a run should not take memory from it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sluicegate.errors import BadInput
+from sluicegate.runlog.files import read_if_there
+from sluicegate.runlog.process_birth import born
+
+Line = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One run as its files tell it; times are seconds since the epoch."""
+
+    folder: Path
+    pipeline: Line
+    control: Line
+    ticks: tuple[Line, ...]
+    decisions: tuple[Line, ...]
+    fleet: tuple[Line, ...]
+    what_if: Line
+    outcome: Line
+
+    @property
+    def app(self) -> str:
+        return str(self.outcome.get("app") or self.control.get("app") or self.pipeline["name"])
+
+    @property
+    def policy(self) -> str:
+        return str(self.outcome.get("policy") or self.control.get("policy") or "-")
+
+    @property
+    def bounds(self) -> Mapping[str, float]:
+        """The latency promise in seconds, by "mean", "p95" and so on."""
+        found = self.outcome.get("goal") or self.control.get("bounds") or {}
+        return {str(what): float(bound) for what, bound in found.items()}
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        return tuple(node["name"] for node in self.pipeline["nodes"])
+
+    @property
+    def last(self) -> Line:
+        """The last look of the controller; empty before the first."""
+        return self.ticks[-1] if self.ticks else {}
+
+    @property
+    def began_s(self) -> float:
+        told = self.outcome.get("began_s") or self.control.get("started_s")
+        return float(told) if told is not None else float(self.ticks[0]["at_s"]) if self.ticks else 0.0
+
+    @property
+    def controlled(self) -> bool | None:
+        """Whether the controller's process is there; ``None`` where nobody noted it."""
+        pid = self.control.get("pid")
+        return None if pid is None else born(int(pid)) is not None
+
+    def late(self, tick: Line) -> bool | None:
+        """Whether a look found the promise broken; ``None`` where nothing came out or nothing was promised."""
+        seen = [(measured_s(tick, what), bound_s) for what, bound_s in self.bounds.items()]
+        known = [value > bound_s for value, bound_s in seen if value is not None]
+        return any(known) if known else None
+
+
+def measured_s(tick: Line, what: str = "mean") -> float | None:
+    """The latency in a tick: its mean, or a quantile such as "p95"."""
+    value = (tick.get("sojourn") or {}).get(f"{what}_s")
+    return None if value is None else float(value)
+
+
+def read_record(folder: Path, latest_bytes: int | None = None) -> RunRecord:
+    """Everything since the run in this folder began; what an earlier run left there is not this one's.
+
+    With ``latest_bytes`` only so much of the end of each log is read: enough for who looks every second.
+    """
+    pipeline, control = _document(folder / "pipeline.json"), _document(folder / "control.json")
+    if not pipeline:
+        raise BadInput(f"no run in {folder}: it has no pipeline.json; give the folder of a `sluicegate run`")
+    outcome = _of_this_run(_document(folder / "outcome.json"), control)
+    began_s = float(outcome.get("began_s") or control.get("started_s") or 0.0)
+    return RunRecord(
+        folder,
+        pipeline,
+        control,
+        tuple(_since(began_s, _lines(folder / "ticks.jsonl", latest_bytes))),
+        tuple(_numbered(_since(began_s, _lines(folder / "decisions.jsonl", latest_bytes)))),
+        tuple(_since(began_s, _lines(folder / "fleet.jsonl", latest_bytes))),
+        _document(folder / "what_if.json"),
+        outcome,
+    )
+
+
+def _of_this_run(outcome: Line, control: Line) -> Line:
+    """A run that was resumed has the outcome of the time before in its folder until it ends itself."""
+    ended_s = float(outcome.get("began_s") or 0.0) + float(outcome.get("seconds") or 0.0)
+    return outcome if ended_s >= float(control.get("started_s") or 0.0) else {}
+
+
+def _since(began_s: float, lines: Iterable[Line]) -> Iterator[Line]:
+    return (line for line in lines if line["at_s"] >= began_s - 1.0)
+
+
+def _numbered(decisions: Iterable[Line]) -> Iterator[Line]:
+    return ({"number": place, **decision} for place, decision in enumerate(decisions, 1))
+
+
+def _document(path: Path) -> Line:
+    text = read_if_there(path)
+    try:
+        found = json.loads(text) if text else {}
+    except ValueError as problem:
+        raise BadInput(f"{path} is no JSON ({problem}): remove it, or give another run's folder") from None
+    return found if isinstance(found, dict) else {}
+
+
+def _lines(path: Path, latest_bytes: int | None) -> Iterator[Line]:
+    """Of the file that was put aside and of the one in use; half a line that is being written comes next time."""
+    for part in (path.with_name(f"{path.name}.1"), path):
+        for text in _text(part, latest_bytes).splitlines():
+            try:
+                yield json.loads(text)
+            except ValueError:
+                continue
+
+
+def _text(path: Path, latest_bytes: int | None) -> str:
+    try:
+        with path.open("rb") as file:
+            if latest_bytes is not None:
+                file.seek(max(file.seek(0, os.SEEK_END) - latest_bytes, 0))
+            return file.read().decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""

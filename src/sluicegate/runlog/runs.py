@@ -1,0 +1,113 @@
+"""Which runs there are: a small file each under ``$SLUICEGATE_HOME/runs``, so that other commands find them.
+
+A run that was killed cannot say that it ended. It is known by its process and when that was born, so a stale file is
+never taken for a run that goes on. Folders that sluicegate made for itself go when newer runs have pushed them out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from sluicegate.errors import BadInput
+from sluicegate.runlog.files import read_if_there, write_whole
+from sluicegate.runlog.home import home_folder
+from sluicegate.runlog.process_birth import born
+
+_KEPT = 10
+"""So many runs are remembered; of older ones the file goes, and the folder if nobody asked for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run's folder and process. ``temporary``: sluicegate made the folder, so sluicegate may remove it."""
+
+    folder: str
+    app: str
+    pid: int
+    born: str
+    started_s: float
+    temporary: bool = False
+    ended: bool = False
+
+    @property
+    def running(self) -> bool:
+        return not self.ended and born(self.pid) == self.born
+
+    @property
+    def there(self) -> bool:
+        return (Path(self.folder) / "pipeline.json").exists()
+
+
+def runs_folder() -> Path:
+    """Beside the cluster that ``sluicegate cluster up`` remembers."""
+    return home_folder() / "runs"
+
+
+@contextmanager
+def registered(folder: Path, app: str, *, temporary: bool) -> Iterator[str]:
+    """Make a run known for as long as the block lasts, and as ended after; gives why it could not be, or ''."""
+    now = born(os.getpid()) or ""
+    entry = Run(str(folder.absolute()), app, os.getpid(), now, time.time(), temporary)
+    path = runs_folder() / f"{int(entry.started_s * 1000)}-{uuid.uuid4().hex[:6]}.json"
+    try:
+        _forget_old()
+        write_whole(path, json.dumps(asdict(entry)))
+        problem = ""
+    except OSError as failed:
+        problem = f"{runs_folder()} cannot be written ({failed.strerror}): name this run's folder to other commands"
+    try:
+        yield problem
+    finally:
+        if not problem:
+            with contextlib.suppress(OSError):
+                write_whole(path, json.dumps(asdict(replace(entry, ended=True))))
+
+
+def known_runs() -> list[Run]:
+    """Newest first; a file that cannot be read is no run."""
+    return [run for _, run in _entries()]
+
+
+def find_run(folder: Path | None = None) -> Path:
+    """The folder given, else of the newest run that goes on, else of the newest that is still there."""
+    if folder is not None:
+        if not (folder / "pipeline.json").exists():
+            raise BadInput(f"no run in {folder}: it has no pipeline.json; give the folder of a `sluicegate run`")
+        return folder
+    there = [run for run in known_runs() if run.there]
+    chosen = next((run for run in there if run.running), there[0] if there else None)
+    if chosen is None:
+        raise BadInput(
+            "no run is known here: start one with `sluicegate demo` or `sluicegate run APP`, or give its folder"
+        )
+    return Path(chosen.folder)
+
+
+def _entries() -> list[tuple[Path, Run]]:
+    paths = sorted(runs_folder().glob("*.json"), key=lambda path: path.name, reverse=True)
+    read = ((path, _run_of(read_if_there(path))) for path in paths)
+    return [(path, run) for path, run in read if run is not None]
+
+
+def _run_of(text: str | None) -> Run | None:
+    try:
+        return Run(**json.loads(text or ""))
+    except (ValueError, TypeError):
+        return None
+
+
+def _forget_old() -> None:
+    ended = [(path, run) for path, run in _entries() if not run.running]
+    for path, run in ended[_KEPT - 1 :]:
+        path.unlink(missing_ok=True)
+        if run.temporary:
+            shutil.rmtree(run.folder, ignore_errors=True)

@@ -1,0 +1,69 @@
+"""A new executor made warm before it takes part: its first tasks load classes and start Python, which takes seconds.
+
+Beside the batches, on its host, as many tasks as it has slots go through what the tasks of an operator go through:
+Parquet to Python and back. Until that is done nobody is seated there, so that no batch waits for a cold executor.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pandas as pd
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from sluicegate.spark.act.places import in_tasks
+from sluicegate.spark.act.scheduler import Executor
+from sluicegate.spark.edges.kept import exact_paths
+
+_ROUNDS = 2
+_ROWS = 64
+
+
+class Warming:
+    """Knows which executors are warm; those that are there at its first look are."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark, self._folder = spark, folder
+        self._warm: set[str] | None = None
+        self._begun: set[str] = set()
+
+    def warm_of(self, executors: Sequence[Executor]) -> list[Executor]:
+        """Those that are warm. For the others warming has begun, in a thread for each."""
+        if self._warm is None:
+            self._warm = {executor.id for executor in executors}
+        for executor in executors:
+            if executor.id not in self._warm | self._begun:
+                self._begun.add(executor.id)
+                threading.Thread(
+                    target=self._make_warm, args=(executor,), name="sluicegate-warming", daemon=True
+                ).start()
+        return [executor for executor in executors if executor.id in self._warm]
+
+    def _make_warm(self, executor: Executor) -> None:
+        folder = self._folder / executor.id
+        try:
+            for _ in range(_ROUNDS):
+                _through_all(self._spark, executor, folder)
+        except (PySparkException, Py4JError):
+            pass  # it left, or Spark stops: a cold executor is slow, not wrong
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            if self._warm is not None:
+                self._warm.add(executor.id)
+
+
+def _through_all(spark: SparkSession, executor: Executor, folder: Path) -> None:
+    rows = spark.range(_ROWS * executor.cores, numPartitions=executor.cores)
+    there = in_tasks(rows, executor.cores, (executor.host,))
+    there.mapInPandas(_as_it_is, "id long").write.mode("overwrite").parquet(str(folder))
+    read = in_tasks(exact_paths(spark).schema("id long").parquet(str(folder)), executor.cores, (executor.host,))
+    read.mapInPandas(_as_it_is, "id long").write.format("noop").mode("overwrite").save()
+
+
+def _as_it_is(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    yield from batches

@@ -1,0 +1,225 @@
+"""A standalone Spark cluster of local processes, from pip's PySpark alone: started, inspected, resized, stopped.
+
+Everything binds to loopback, where each worker has an address of its own if the system allows (Linux does): when a
+worker leaves, Spark forgets the shuffle files of its whole host. A folder remembers what runs, so one command may start
+a cluster and another one stop it. A worker leaves by being drained: a signal tells it to decommission, the master gives
+it nothing more, its executors finish their tasks and hand their blocks over, and only an empty worker is stopped.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sluicegate.errors import BadInput, EnvironmentLacks
+from sluicegate.spark.cluster.daemons import Daemon, free_port, launch, log_tail, own_address, require_free, stop
+from sluicegate.spark.cluster.java import LOOPBACK, daemon_command, daemon_environment
+from sluicegate.spark.cluster.page import executors_of, master_page
+from sluicegate.spark.cluster.state import ClusterState, read_state, sole_writer, write_state
+from sluicegate.spark.cluster.status import ClusterStatus, status_of
+from sluicegate.spark.cluster.waiting import wait_until
+
+_POLL_S = 0.25
+_GRACE_S = 15.0
+# An executor does not start with less: Spark keeps 300 MB for itself and wants half as much again.
+_LEAST_MB = 512
+# Linux has SIGPWR, Spark's default; the others have SIGINFO, which nothing else uses in a Java process.
+_DRAIN = signal.Signals["SIGPWR" if hasattr(signal, "SIGPWR") else "SIGINFO"]
+_DAEMON_SETTINGS = {
+    # A port that is taken is an error to report, not a reason to serve on the next one, where nobody would look.
+    "spark.port.maxRetries": "0",
+    # A second way in, without a password, that nobody here needs.
+    "spark.master.rest.enabled": "false",
+    "spark.decommission.enabled": "true",
+    "spark.worker.decommission.signal": _DRAIN.name.removeprefix("SIG"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The cluster of a folder, running or not. ``patience_s`` bounds the wait for daemons that are starting."""
+
+    folder: Path
+    patience_s: float = 120.0
+
+    def up(self, workers: int, cores: int = 1, memory: str = "1g", port: int | None = None) -> ClusterStatus:
+        """A master with at least ``workers`` workers, all registered; what runs already is kept."""
+        _require_size(workers, cores, memory)
+        with sole_writer(self.folder):
+            state = read_state(self.folder)
+            if state is None or not state.master.alive:
+                self._end(state)
+                return status_of(self.folder, self._start(workers, cores, memory, port), "started")
+            missing = workers - sum(worker.alive for worker in state.workers)
+            state = self._add(state, max(missing, 0), cores, memory)
+            return status_of(self.folder, state, _already(missing, port, state))
+
+    def down(self) -> tuple[str, ...]:
+        """End everything that runs, workers first; the names of what was ended."""
+        with sole_writer(self.folder):
+            state = read_state(self.folder)
+            names = tuple(daemon.name for daemon in state.daemons if daemon.alive) if state else ()
+            self._end(state)
+        return names
+
+    def status(self) -> ClusterStatus | None:
+        """How the cluster is; ``None`` if none was started, or it was stopped."""
+        state = read_state(self.folder)
+        return None if state is None else status_of(self.folder, state, "")
+
+    def add_workers(self, count: int, cores: int = 1, memory: str = "1g") -> list[str]:
+        """Start more workers and wait until the master has them; their names."""
+        _require_size(count, cores, memory)
+        with sole_writer(self.folder):
+            before = self._running()
+            after = self._add(before, count, cores, memory)
+        return [worker.name for worker in after.workers if worker not in before.workers]
+
+    def retire_workers(self, names: Sequence[str], patience_s: float = 300.0) -> None:
+        """Drain workers, then stop them. One that is not empty in time goes on draining: call again to wait on."""
+        state = self._running()
+        leaving = [state.worker(name) for name in dict.fromkeys(names)]
+        pages = _worker_pages(state)
+        for worker in leaving:
+            worker.send(_DRAIN)
+        left: list[Daemon] = []
+
+        def all_empty() -> bool:
+            left[:] = [worker for worker in leaving if not _is_empty(worker, pages.get(worker.port), state.page)]
+            return not left
+
+        wait_until(all_empty, patience_s, _POLL_S)
+        self._forget([worker for worker in leaving if worker not in left])
+        if left:
+            raise EnvironmentLacks(
+                f"{', '.join(worker.name for worker in left)} not empty after {patience_s:g} s of draining: nothing "
+                "new is placed there, so stop it again later; if it never empties, its application lacks "
+                "spark.decommission.enabled=true"
+            )
+
+    def _running(self) -> ClusterState:
+        state = read_state(self.folder)
+        if state is None or not state.master.alive:
+            raise EnvironmentLacks(f"no cluster runs in {self.folder}: start one with `sluicegate cluster up`")
+        return state
+
+    def _start(self, workers: int, cores: int, memory: str, port: int | None) -> ClusterState:
+        """A master and its first workers, or nothing at all."""
+        try:
+            return self._add(self._start_master(port), workers, cores, memory)
+        except BaseException:
+            self._end(read_state(self.folder))
+            raise
+
+    def _start_master(self, port: int | None) -> ClusterState:
+        chosen = free_port() if port is None else require_free(port)
+        page_port = free_port()
+        ports = ("--port", str(chosen), "--webui-port", str(page_port))
+        master = self._launch("master", LOOPBACK, chosen, "org.apache.spark.deploy.master.Master", *ports)
+        state = ClusterState(master, page_port)
+        write_state(self.folder, state)
+        self._await_all([master], lambda _: (page := master_page(state.page)) is not None and page.ready)
+        return state
+
+    def _add(self, state: ClusterState, count: int, cores: int, memory: str) -> ClusterState:
+        """Start workers; if one does not come, those of this call are taken back. Lost ones are forgotten."""
+        state = state.without({worker.name for worker in state.workers if not worker.alive})
+        added: list[Daemon] = []
+        try:
+            for _ in range(count):
+                number = state.started + 1
+                added.append(self._launch_worker(number, state.url, cores, memory))
+                # Written at once: should this process be killed now, `down` still finds the worker.
+                state = replace(state, workers=(*state.workers, added[-1]), started=number)
+                write_state(self.folder, state)
+            self._await_all(added, lambda worker: _state_of(worker, state.page) == "ALIVE")
+        except BaseException:
+            self._forget_locked(added)
+            raise
+        write_state(self.folder, state)
+        return state
+
+    def _launch_worker(self, number: int, master: str, cores: int, memory: str) -> Daemon:
+        host, port = own_address(number), free_port()
+        ports = ("--port", str(port), "--webui-port", "0")
+        size = ("--cores", str(cores), "--memory", memory, "--work-dir", str(self.folder.resolve() / "work"))
+        main_class = "org.apache.spark.deploy.worker.Worker"
+        return self._launch(f"worker-{number}", host, port, main_class, *ports, *size, master)
+
+    def _launch(self, name: str, host: str, port: int, main_class: str, *arguments: str) -> Daemon:
+        log = self.folder.resolve() / "logs" / f"{name}.log"
+        log.parent.mkdir(exist_ok=True)
+        log.unlink(missing_ok=True)
+        command = daemon_command(main_class, "--host", host, *arguments)
+        return launch(name, command, daemon_environment(host, _DAEMON_SETTINGS), log, port)
+
+    def _await_all(self, daemons: Sequence[Daemon], ready: Callable[[Daemon], bool]) -> None:
+        """Wait until daemons are ready; one that has ended is not waited for."""
+        wait_until(lambda: all(ready(d) or not d.alive for d in daemons), self.patience_s, _POLL_S)
+        for daemon in daemons:
+            if not daemon.alive:
+                raise EnvironmentLacks(f"{daemon.name} ended before it was ready: {log_tail(daemon)}")
+            if not ready(daemon):
+                raise EnvironmentLacks(f"{daemon.name} did not come within {self.patience_s:g} s: {log_tail(daemon)}")
+
+    def _forget(self, workers: Sequence[Daemon]) -> None:
+        with sole_writer(self.folder):
+            self._forget_locked(workers)
+
+    def _forget_locked(self, workers: Sequence[Daemon]) -> None:
+        """Stop workers and remember that they are gone."""
+        stop(workers, _GRACE_S)
+        state = read_state(self.folder)
+        if state is not None:
+            write_state(self.folder, state.without({worker.name for worker in workers}))
+
+    def _end(self, state: ClusterState | None) -> None:
+        if state is not None:
+            stop(state.workers, _GRACE_S)
+            stop([state.master], _GRACE_S)
+        write_state(self.folder, None)
+
+
+def _require_size(workers: int, cores: int, memory: str) -> None:
+    if workers < 1 or cores < 1:
+        raise BadInput(f"{workers} workers of {cores} cores: give at least 1 of each")
+    found = re.fullmatch(r"(\d{1,6})([mg])", memory)
+    if found is None:
+        raise BadInput(f"memory of a worker is {memory!r}: give megabytes or gigabytes, such as 512m or 2g")
+    if int(found[1]) * (1024 if found[2] == "g" else 1) < _LEAST_MB:
+        raise BadInput(f"memory of a worker is {memory}: give at least {_LEAST_MB}m, or no executor fits in")
+
+
+def _already(missing: int, port: int | None, state: ClusterState) -> str:
+    """What is said of a cluster that was up before."""
+    if missing > 0:
+        note = f"was up already; {missing} worker(s) added"
+    elif missing < 0:
+        note = f"is up already, with {-missing} worker(s) more than asked for; none was stopped"
+    else:
+        note = "is up already"
+    return note if port in (None, state.master.port) else f"{note}; on port {state.master.port}, not {port}"
+
+
+def _state_of(worker: Daemon, master: str) -> str | None:
+    page = master_page(master)
+    seen = page.workers.get(worker.port) if page else None
+    return seen.state if seen else None
+
+
+def _worker_pages(state: ClusterState) -> dict[int, str]:
+    """The page of every worker the master knows, by the worker's port."""
+    page = master_page(state.page)
+    if page is None:
+        raise EnvironmentLacks(f"the master {state.url} does not answer, so nothing is drained: try again")
+    return {port: seen.page for port, seen in page.workers.items()}
+
+
+def _is_empty(worker: Daemon, page: str | None, master: str) -> bool:
+    """Whether a worker can be stopped: it has ended, or is given nothing new and runs no executor."""
+    if not worker.alive or page is None:
+        return True
+    return _state_of(worker, master) in ("DECOMMISSIONED", "DEAD") and executors_of(page) == ()

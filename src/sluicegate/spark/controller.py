@@ -1,0 +1,225 @@
+"""The control loop beside a running pipeline: reads its folder, ticks, writes the plan and says why.
+
+A process of its own (``python -m sluicegate.spark.controller FOLDER``). It shares only files with the pipeline: killed
+at any moment, it leaves the last plan in force; started again, it takes the plan from there and learns from the batches
+that are logged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sluicegate.config.goal_text import goal_from
+from sluicegate.control import loop
+from sluicegate.control.loop import Settings
+from sluicegate.control.rules import Rules
+from sluicegate.domain import Decision, Limits, Observation, Refusal
+from sluicegate.errors import BadInput
+from sluicegate.forecast.catalogue import forecaster
+from sluicegate.policy.catalogue import AnyPolicy, live_policy_entry
+from sluicegate.policy.sluicegate import SluicegatePolicy
+from sluicegate.runlog.batch_log import Tail, append_line
+from sluicegate.runlog.files import read_if_there, write_whole
+from sluicegate.runlog.layout import Layout
+from sluicegate.runlog.plan_file import OperatorPlan, PlanFile
+from sluicegate.spark.documents import decision_document, tick_document
+from sluicegate.spark.pipeline.graph import RunningGraph
+from sluicegate.spark.pipeline.observing import Observer
+from sluicegate.spark.what_if import WhatIf
+
+_LEAD_STEPS = 2
+_CALM_SHARE = 0.8
+_PACED_SHARE = 0.3
+"""Of a mean promise, that batches may wait, where an executor must start before there are more processors: what batches
+wait by is then not there for what comes meanwhile."""
+_MOST_LOG_BYTES = 8_000_000
+_TIMES = ("interval_s", "cooldown_s", "settle_down_s", "startup_s")
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What a user chooses of the loop. ``budget`` is the slots there are; ``dry_run`` only advises.
+
+    A change of k is in force at the next batch and costs nothing else, so the loop may move at every look.
+    ``startup_s`` is what an executor takes to come where more processors need more of them: so far ahead is looked.
+    """
+
+    policy: str = "sluicegate"
+    slo: tuple[str, ...] = ()
+    budget: int | None = None
+    interval_s: float = 2.0
+    cooldown_s: float = 1.0
+    settle_down_s: float = 6.0
+    dry_run: bool = False
+    startup_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        live_policy_entry(self.policy)
+
+    def arguments(self) -> list[str]:
+        """As command-line arguments of the controller's process."""
+        budget = [] if self.budget is None else [f"--budget={self.budget}"]
+        slo = [f"--slo={text}" for text in self.slo]
+        dry = ["--dry-run"] if self.dry_run else []
+        times = [f"--{w.replace('_', '-')}={getattr(self, w)}" for w in _TIMES]
+        return [f"--policy={self.policy}", *slo, *budget, *times, *dry]
+
+
+class Controller:
+    """Drives ``loop.tick`` on what an observer sees."""
+
+    def __init__(self, layout: Layout, control: Control) -> None:
+        text = read_if_there(layout.description)
+        if text is None:
+            raise BadInput(f"no pipeline in {layout.folder}: start it first")
+        self.graph = RunningGraph.from_json(text)
+        self._layout, self._control = layout, control
+        self._plan = PlanFile(layout.plan)
+        self._observer = Observer.of(layout, self.graph)
+        self._what_if = WhatIf(layout.what_if)
+        self._moves = sum(1 for _ in Tail(layout.decisions).lines())
+        self.state = loop.start(settings_of(self.graph, control))
+        write_whole(layout.control, json.dumps(control_document(self.graph, control)))
+
+    def step(self, now_s: float) -> tuple[Observation, Decision]:
+        """Observe, decide, write the plan if it changed, and log both."""
+        seen = self._observer.observe(now_s)
+        self.state, decision = loop.tick(self.state, seen, now_s)
+        decision = self._not_blindly(decision)
+        if not self._control.dry_run:
+            self._enact(decision)
+        self._log(seen, decision)
+        self._what_if.renew(self.state, self.state.situation, now_s)
+        return seen, decision
+
+    def _not_blindly(self, decision: Decision) -> Decision:
+        """Nothing is taken from an operator of which no batch has told anything yet."""
+        known = self._observer.learned
+        blind = {r.operator: r for r in decision.rescales if r.want < r.have and r.operator not in known}
+        if not blind:
+            return decision
+        why = tuple(Refusal("metrics", f"no batch of {name} yet: it stays at {r.have}") for name, r in blind.items())
+        return replace(
+            decision,
+            running={**decision.running, **{name: rescale.have for name, rescale in blind.items()}},
+            rescales=tuple(rescale for rescale in decision.rescales if rescale.operator not in blind),
+            refusals=(*decision.refusals, *why),
+        )
+
+    def _enact(self, decision: Decision) -> None:
+        plan = self._plan.read()
+        operators = {n.name: _planned(plan.of(n.name), n.name, decision) for n in self.graph.nodes}
+        if operators != dict(plan.operators):
+            self._plan.change(operators)
+
+    def _log(self, seen: Observation, decision: Decision) -> None:
+        if decision.moves:
+            self._moves += 1
+            told = decision_document(decision, self._moves, self.state.situation)
+            append_line(self._layout.decisions, json.dumps(told), _MOST_LOG_BYTES)
+        tick = tick_document(self.state, seen, decision, self._observer.executors)
+        append_line(self._layout.ticks, json.dumps(tick), _MOST_LOG_BYTES)
+
+
+def control_document(graph: RunningGraph, control: Control) -> dict[str, object]:
+    """Who decides, and what was promised."""
+    return {
+        "app": graph.name,
+        "policy": control.policy,
+        "slo": list(control.slo),
+        "bounds": goal_from(list(control.slo)).latency_bounds,
+        "budget": control.budget,
+        "interval_s": control.interval_s,
+        "dry_run": control.dry_run,
+        "started_s": round(time.time(), 3),
+        "pid": os.getpid(),
+    }
+
+
+def settings_of(graph: RunningGraph, control: Control) -> Settings:
+    """The loop's settings for a live pipeline: quick to add, slower to take away."""
+    entry = live_policy_entry(control.policy)
+    most = {node.name: node.key_groups for node in graph.nodes if node.stateful}
+    goal = goal_from(list(control.slo))
+    return Settings(
+        graph.topology(),
+        _timed(entry.build(()), control),
+        goal,
+        limits=Limits(budget=control.budget, most_of=most),
+        rules=Rules(
+            cooldown_s=control.cooldown_s,
+            settle_down_s=control.settle_down_s,
+            dead_band=0.0,  # it guards against moves that cost more than they bring: here a move costs nothing
+            pause_s=0.5,
+            stale_after_s=30.0,
+            calm_share=_CALM_SHARE if goal.cost_per_hour is None else math.inf,
+        ),
+        forecaster=forecaster("trend", step_s=control.interval_s) if entry.forecaster else None,
+    )
+
+
+def _timed(policy: AnyPolicy, control: Control) -> AnyPolicy:
+    """Ours looks no further ahead than a move takes here: this look to the next, one batch, and an executor's start."""
+    if not isinstance(policy, SluicegatePolicy):
+        return policy
+    if not control.startup_s:
+        return replace(policy, lead_steps=_LEAD_STEPS)
+    steps = _LEAD_STEPS + math.ceil(control.startup_s / control.interval_s)
+    # an executor that comes too late is made up for by nobody, so the quantile of the load counts in full
+    return replace(policy, lead_steps=steps, paced_share=_PACED_SHARE, waiting_share=0.0)
+
+
+def _planned(now: OperatorPlan, name: str, decision: Decision) -> OperatorPlan:
+    k = decision.running.get(name, now.processors)
+    shares = decision.shares.get(name, ()) or (now.shares if k == now.processors else ())
+    pace_s = decision.pace_s.get(name, 0.0) if decision.proposal is not None else now.pace_s
+    # a pace that moved by a few percent is not worth a new plan
+    same = abs(pace_s - now.pace_s) <= 0.1 * max(now.pace_s, 0.05)
+    return replace(now, processors=k, shares=tuple(shares), pace_s=now.pace_s if same else round(pace_s, 3))
+
+
+def run(layout: Layout, control: Control, parent: int | None = None) -> None:
+    """Tick until the pipeline's process is gone."""
+    controller = Controller(layout, control)
+    due_s = time.time()
+    while parent is None or os.getppid() == parent:
+        controller.step(time.time())
+        due_s = max(due_s + control.interval_s, time.time())
+        time.sleep(max(due_s - time.time(), 0.05))
+
+
+def main() -> None:
+    """Entry point of the controller's process."""
+    parser = argparse.ArgumentParser(prog="sluicegate.spark.controller")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--policy", default="sluicegate")
+    parser.add_argument("--slo", action="append", default=[])
+    parser.add_argument("--budget", type=int)
+    parser.add_argument("--interval-s", type=float, default=2.0)
+    parser.add_argument("--cooldown-s", type=float, default=1.0)
+    parser.add_argument("--settle-down-s", type=float, default=6.0)
+    parser.add_argument("--startup-s", type=float, default=0.0)
+    parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument("--parent", type=int, default=os.getppid(), help="ends when that process is gone")
+    given = parser.parse_args()
+    control = Control(
+        given.policy,
+        tuple(given.slo),
+        given.budget,
+        given.interval_s,
+        given.cooldown_s,
+        given.settle_down_s,
+        given.dry_run,
+        given.startup_s,
+    )
+    run(Layout(given.folder), control, given.parent)
+
+
+if __name__ == "__main__":
+    main()

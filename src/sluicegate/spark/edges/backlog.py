@@ -1,0 +1,56 @@
+"""How far the readers of an edge are behind its writer, in rows; a writer that is too far ahead waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.edges.manifest import Manifest
+from sluicegate.spark.edges.offsets import committed
+
+
+@dataclass(slots=True)
+class Head:
+    """How many rows an edge has carried in all, found by looking for the next manifest only."""
+
+    edge: FolderEdge
+    next: int = 0
+    rows: int = 0
+    published_s: float | None = None
+    per_s: float | None = None
+    """Rows a second from manifest to manifest, as of the last look; ``None`` where fewer than two are known."""
+
+    def look(self) -> int:
+        """Rows that are new since the last look."""
+        before, published_s = self.rows, self.published_s
+        if not self.edge.has(self.next) and (newest := self.edge.newest()) and newest.number >= self.next:
+            self._take(newest)  # what we had not seen was deleted meanwhile
+        for manifest in self.edge.since(self.next):
+            self._take(manifest)
+        fresh = self.rows - before
+        # Manifests come in lumps: how many fall between two looks is chance, how far apart they are is not.
+        apart_s = self.published_s - published_s if self.published_s is not None and published_s is not None else 0.0
+        self.per_s = fresh / apart_s if apart_s > 0 else None
+        return fresh
+
+    def _take(self, manifest: Manifest) -> None:
+        self.next, self.rows, self.published_s = manifest.number + 1, manifest.rows_after, manifest.published_s
+
+    def rows_before(self, number: int) -> int:
+        """Rows carried before manifest ``number``."""
+        found = self.edge.manifest(number)
+        return found.rows_before if found else self.rows
+
+
+class Backlog:
+    """The rows on an edge that its slowest reader has not committed; ``checkpoints`` are the readers'."""
+
+    def __init__(self, edge: FolderEdge, checkpoints: tuple[Path, ...]) -> None:
+        self._head, self._checkpoints = Head(edge), checkpoints
+
+    def rows(self) -> int:
+        self._head.look()
+        name = self._head.edge.folder.name
+        taken = [committed(checkpoint).get(name, 0) for checkpoint in self._checkpoints]
+        return max((self._head.rows - self._head.rows_before(number) for number in taken), default=0)

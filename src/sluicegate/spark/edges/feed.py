@@ -1,0 +1,119 @@
+"""Putting rows on a pipeline's source edge from any Python program, without Spark: exactly once, in order.
+
+A feed that is opened again goes on after the last table that was published; whoever feeds asks ``published`` to know
+where to go on. Several feeds of one source take turns: each table gets a number of its own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sluicegate.domain.births import Births
+from sluicegate.errors import BadInput, EnvironmentLacks
+from sluicegate.runlog.plan_file import MOST_BEHIND
+from sluicegate.spark.edges.backlog import Backlog
+from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.edges.manifest import DataFile
+
+_LOOK_EVERY_S = 0.1
+_ROW_GROUP_ROWS = 32_768
+"""Small groups, so that tasks which share a file decode little of it twice."""
+
+
+class Feed:
+    """A writer to one source edge."""
+
+    def __init__(self, folder: Path, readers: tuple[Path, ...] = (), most_behind: int = MOST_BEHIND) -> None:
+        """``readers`` are the checkpoints of those who read the source; ``append`` waits while they are far behind."""
+        self._edge = FolderEdge(folder)
+        self._backlog, self._most_behind = Backlog(self._edge, readers), most_behind
+        _ = self._edge.schema_json  # a feed to nowhere is refused at once
+        self._next = self.rows = 0
+        self._columns: pa.Schema | None = None
+        with self._turn():
+            self._edge.sweep()
+            self._find_end()
+
+    @property
+    def published(self) -> int:
+        """How many tables are on the edge, over all times it was fed."""
+        return self._next
+
+    def append(self, table: pa.Table, born: Iterable[tuple[float, float]] | None = None) -> None:
+        """Publish a table, all of it or nothing; waits while the readers are too far behind.
+
+        Its rows were born now unless (time, rows) pairs say otherwise.
+        """
+        self._check(table.schema)
+        while self._backlog.rows() > self._most_behind:
+            time.sleep(_LOOK_EVERY_S)
+        births = Births.of(born if born is not None else [(time.time(), float(table.num_rows))])
+        with self._turn():
+            home = f"data/{self._next}-{uuid.uuid4().hex[:8]}"
+            try:
+                files = self._write(table, home)
+                published = self._edge.publish(self._next, files, births, time.time())
+            except BaseException:
+                shutil.rmtree(self._edge.folder / home, ignore_errors=True)
+                raise
+            self._next, self.rows = published.number + 1, published.rows_after
+
+    def _write(self, table: pa.Table, home: str) -> tuple[DataFile, ...]:
+        if not table.num_rows:
+            return ()
+        (self._edge.folder / home).mkdir(parents=True)
+        path = f"{home}/part-0.parquet"
+        # plain, as all that passes on an edge
+        pq.write_table(
+            table, self._edge.folder / path, compression="none", use_dictionary=False, row_group_size=_ROW_GROUP_ROWS
+        )
+        return (DataFile(path, table.num_rows),)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Nobody else writes meanwhile, and ``_next`` is the first number that is free."""
+        try:
+            with (self._edge.folder / "feeding").open("w") as turn:
+                fcntl.flock(turn, fcntl.LOCK_EX)
+                # The newest manifest is never deleted: where the one before ours is gone, or ours is there, others fed.
+                if self._edge.has(self._next) or (self._next and not self._edge.has(self._next - 1)):
+                    self._find_end()
+                yield
+        except OSError as problem:
+            told = os.strerror(problem.errno) if problem.errno else str(problem)
+            raise EnvironmentLacks(
+                f"source {self._edge.folder.name!r}: {told}: nothing published; mend that and append it again"
+            ) from problem
+
+    def _find_end(self) -> None:
+        newest = self._edge.newest()
+        self._next, self.rows = (newest.number + 1, newest.rows_after) if newest else (0, 0)
+
+    def _check(self, schema: pa.Schema) -> None:
+        if schema == self._columns:
+            return
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        from sluicegate.spark.edges.schema import schema_of
+
+        wanted = to_arrow_schema(schema_of(self._edge), timezone="UTC")
+        same = schema.names == wanted.names and [f.type for f in schema] == [f.type for f in wanted]
+        if not same:
+            raise BadInput(
+                f"source {self._edge.folder.name!r} takes ({_told(wanted)}), got ({_told(schema)}): nothing published"
+            )
+        self._columns = schema
+
+
+def _told(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)

@@ -1,0 +1,106 @@
+"""What a pipeline runs on: this process (``local[N]``), sluicegate's own cluster, or any master Spark knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from sluicegate.errors import BadInput, EnvironmentLacks
+from sluicegate.runlog.plan_file import PlanFile
+from sluicegate.spark.act.executors import Executors
+from sluicegate.spark.act.fleet import Ends, Fleet, Shape
+from sluicegate.spark.act.nodes import LocalNodes, NodeProvider
+from sluicegate.spark.act.seating import Seating
+from sluicegate.spark.act.warming import Warming
+from sluicegate.spark.cluster.java import QUICK_JAVA
+from sluicegate.spark.cluster.standalone import Cluster
+from sluicegate.spark.cluster.state import default_folder
+from sluicegate.spark.pipeline.runtime import Running
+
+OWN_CLUSTER = "cluster"
+"""The master's name for the cluster that ``sluicegate cluster up`` started; ``cluster:DIR`` where it has a folder."""
+_STARTUP_S = 15.0
+"""From the wish for an executor on a new node to its first warm task: 15 s on two busy cores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """A master, the settings it needs, and the executors that may come and go there."""
+
+    master: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    shape: Shape | None = None
+    nodes: NodeProvider | None = None
+
+    @property
+    def startup_s(self) -> float:
+        """How long more processors take, where executors must come first."""
+        return _STARTUP_S if self.shape and self.shape.most > self.shape.least else 0.0
+
+    @property
+    def slots(self) -> int | None:
+        """The most processors there can be, where that is known before Spark starts."""
+        return self.shape.slots if self.shape else None
+
+    def fleet(self, spark: SparkSession) -> Callable[[Running], Fleet] | None:
+        """What makes executors and nodes follow the plan of a running pipeline; ``None`` where there are none."""
+        shape, nodes = self.shape, self.nodes
+        if shape is None:
+            return None
+
+        def follow(running: Running) -> Fleet:
+            plan, seating = PlanFile(running.layout.plan), Seating(running.graph.topology())
+            warm = Warming(spark, running.layout.warming).warm_of
+            ends = Ends(plan, seating, Executors(spark), running.place, warm, running.disturbed, nodes)
+            return Fleet(ends, shape, running.layout.fleet)
+
+        return follow
+
+
+def ground_of(master: str, executors: str | None = None, executor_cores: int = 1) -> Ground:
+    """From what a user gives; ``executors`` is LEAST:MOST.
+
+    >>> ground_of("local[4]")
+    Ground(master='local[4]', settings={}, shape=None, nodes=None)
+    >>> ground_of("spark://host:7077", "1:4", 2).slots
+    8
+    """
+    if master.startswith("local"):
+        if executors is not None:
+            raise BadInput(f"{master} has no executors to come and go: leave --executors out, or name a cluster")
+        return Ground(master)
+    own = _own_cluster(master)
+    status = own.status() if own else None
+    if own is not None and status is None:
+        raise EnvironmentLacks("no cluster runs here: start one with `sluicegate cluster up --workers 2`")
+    nodes = LocalNodes(own, max((w.cores for w in status.workers), default=1)) if own and status else None
+    url = status.url if status else master
+    basis = {"spark.executor.cores": str(executor_cores)} | (
+        {"spark.executor.extraJavaOptions": QUICK_JAVA} if own else {}
+    )
+    if executors is None:
+        return Ground(url, basis)
+    shape = Shape(executor_cores, *_range(executors))
+    settings = {
+        **basis,
+        "spark.executor.instances": str(shape.least),
+        "spark.cores.max": str(shape.slots),
+    }
+    return Ground(url, settings, shape, nodes)
+
+
+def _own_cluster(master: str) -> Cluster | None:
+    name, colon, folder = master.partition(":")
+    if name != OWN_CLUSTER:
+        return None
+    return Cluster(Path(folder) if colon else default_folder())
+
+
+def _range(text: str) -> tuple[int, int]:
+    least, colon, most = text.partition(":")
+    if not (least.isdigit() and (most.isdigit() or not colon)):
+        raise BadInput(f"--executors is {text!r}: give LEAST:MOST, such as 1:4")
+    return int(least), int(most or least)

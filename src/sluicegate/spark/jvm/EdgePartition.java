@@ -1,0 +1,31 @@
+package sluicegate;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.Serializable;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.paths.SparkPath;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import scala.collection.immutable.Map$;
+
+/** What one task reads. */
+record EdgePartition(Slice[] slices, boolean whole) implements InputPartition {
+    /** Rows {@code skip} to {@code skip + take} of the row groups whose middle lies in {@code length} bytes from {@code start}. */
+    record Slice(String path, long start, long length, long size, long skip, long take) implements Serializable {
+        PartitionedFile file() {
+            return new PartitionedFile(
+                InternalRow.empty(), SparkPath.fromPath(new Path("file", null, path)), start, length, new String[0], 0L, size, Map$.MODULE$.empty());
+        }
+    }
+
+    static EdgePartition of(JsonNode task, boolean whole) {
+        Slice[] slices = new Slice[task.size()];
+        for (int i = 0; i < slices.length; i++) {
+            JsonNode p = task.get(i);
+            slices[i] = new Slice(
+                p.get(0).asText(), p.get(1).asLong(), p.get(2).asLong(), p.get(3).asLong(), p.get(4).asLong(), p.get(5).asLong());
+        }
+        return new EdgePartition(slices, whole);
+    }
+}

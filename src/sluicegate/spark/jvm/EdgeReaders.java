@@ -1,0 +1,99 @@
+package sluicegate;
+
+import java.io.IOException;
+import java.util.function.Function;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.execution.datasources.v2.FilePartitionReaderFactory;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/** Reads a task's slices one after the other: in columns where all tasks take whole row groups, else row by row. */
+record EdgeReaders(FilePartitionReaderFactory parquet) implements PartitionReaderFactory {
+    @Override
+    public boolean supportColumnarReads(InputPartition partition) {
+        return ((EdgePartition) partition).whole() && parquet.supportColumnarReads(partition);
+    }
+
+    @Override
+    public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
+        return new InTurn<>((EdgePartition) partition, slice -> parquet.buildColumnarReader(slice.file()));
+    }
+
+    @Override
+    public PartitionReader<InternalRow> createReader(InputPartition partition) {
+        return new InTurn<>((EdgePartition) partition, slice -> new Part(parquet.buildReader(slice.file()), slice));
+    }
+
+    /** The readers of some slices as one. */
+    private static final class InTurn<T> implements PartitionReader<T> {
+        private final EdgePartition.Slice[] slices;
+        private final Function<EdgePartition.Slice, PartitionReader<T>> open;
+        private PartitionReader<T> now;
+        private int next;
+
+        InTurn(EdgePartition partition, Function<EdgePartition.Slice, PartitionReader<T>> open) {
+            this.slices = partition.slices();
+            this.open = open;
+        }
+
+        @Override
+        public boolean next() throws IOException {
+            while (now == null || !now.next()) {
+                close();
+                if (next == slices.length) {
+                    return false;
+                }
+                now = open.apply(slices[next++]);
+            }
+            return true;
+        }
+
+        @Override
+        public T get() {
+            return now.get();
+        }
+
+        @Override
+        public void close() throws IOException {
+            if (now != null) {
+                now.close();
+                now = null;
+            }
+        }
+    }
+
+    /** Some rows of a reader's. */
+    private static final class Part implements PartitionReader<InternalRow> {
+        private final PartitionReader<InternalRow> all;
+        private long skip;
+        private long take;
+
+        Part(PartitionReader<InternalRow> all, EdgePartition.Slice slice) {
+            this.all = all;
+            this.skip = slice.skip();
+            this.take = slice.take();
+        }
+
+        @Override
+        public boolean next() throws IOException {
+            for (; skip > 0; skip--) {
+                if (!all.next()) {
+                    return false;
+                }
+            }
+            return take-- > 0 && all.next();
+        }
+
+        @Override
+        public InternalRow get() {
+            return all.get();
+        }
+
+        @Override
+        public void close() throws IOException {
+            all.close();
+        }
+    }
+}

@@ -1,0 +1,121 @@
+package sluicegate;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.VariantExtraction;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
+import org.apache.spark.sql.execution.datasources.v2.FilePartitionReaderFactory;
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Option;
+import scala.collection.immutable.Seq;
+
+/** One reader of one edge: asks its planner, and hands Spark's Parquet reader the pieces of files it names. */
+final class EdgeStream implements MicroBatchStream, SupportsAdmissionControl {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private final StructType schema;
+    private final EdgePlanner planner;
+    private FilePartitionReaderFactory parquet;
+
+    EdgeStream(StructType schema, EdgePlanner planner) {
+        this.schema = schema;
+        this.planner = planner;
+    }
+
+    @Override
+    public Offset initialOffset() {
+        return new At(planner.latest(""));
+    }
+
+    @Override
+    public Offset latestOffset() {
+        throw new UnsupportedOperationException("Spark asks with a start and a limit");
+    }
+
+    @Override
+    public Offset latestOffset(Offset start, ReadLimit limit) {
+        return new At(planner.latest(start.json()));
+    }
+
+    @Override
+    public Offset deserializeOffset(String json) {
+        return new At(json);
+    }
+
+    @Override
+    public InputPartition[] planInputPartitions(Offset start, Offset end) {
+        try {
+            JsonNode read = JSON.readTree(planner.tasks(start.json(), end.json()));
+            boolean whole = read.get("whole").asBoolean();
+            JsonNode tasks = read.get("tasks");
+            InputPartition[] partitions = new InputPartition[tasks.size()];
+            for (int i = 0; i < partitions.length; i++) {
+                partitions[i] = EdgePartition.of(tasks.get(i), whole);
+            }
+            return partitions;
+        } catch (IOException problem) {
+            throw new UncheckedIOException(problem);
+        }
+    }
+
+    @Override
+    public PartitionReaderFactory createReaderFactory() {
+        if (parquet == null) { // it broadcasts the session's settings: once a stream, not once a batch
+            parquet = parquetReaders();
+        }
+        return new EdgeReaders(parquet);
+    }
+
+    @Override
+    public void commit(Offset end) {
+        // what is committed stands in the checkpoint, and what may be deleted follows from that
+    }
+
+    @Override
+    public void stop() {}
+
+    private FilePartitionReaderFactory parquetReaders() {
+        SparkSession spark = SparkSession.active();
+        Seq<org.apache.spark.sql.catalyst.expressions.Expression> none = scala.collection.immutable.Seq$.MODULE$.<org.apache.spark.sql.catalyst.expressions.Expression>newBuilder().result();
+        ParquetScan scan = new ParquetScan(
+            (org.apache.spark.sql.classic.SparkSession) spark,
+            ((org.apache.spark.sql.classic.SparkSession) spark).sessionState().newHadoopConf(),
+            null,
+            schema,
+            schema,
+            new StructType(),
+            new Filter[0],
+            CaseInsensitiveStringMap.empty(),
+            Option.<Aggregation>empty(),
+            none,
+            none,
+            new VariantExtraction[0]);
+        return (FilePartitionReaderFactory) scan.createReaderFactory();
+    }
+
+    /** An offset is what the planner says; nobody else looks into it. */
+    private static final class At extends Offset {
+        private final String json;
+
+        At(String json) {
+            this.json = json;
+        }
+
+        @Override
+        public String json() {
+            return json;
+        }
+    }
+}

@@ -1,0 +1,156 @@
+package sluicegate;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.api.plugin.DriverPlugin;
+import org.apache.spark.api.plugin.ExecutorPlugin;
+import org.apache.spark.api.plugin.PluginContext;
+import org.apache.spark.api.plugin.SparkPlugin;
+
+/**
+ * What every executor takes of its host, told to the driver every two seconds: its process and all below it, Python
+ * workers too, which Spark's own metrics leave out. Linux only; elsewhere nothing is told.
+ */
+public final class NodeLoads implements SparkPlugin {
+  private static final long EVERY_S = 2;
+  private static final Map<String, String> TOLD = new ConcurrentHashMap<>();
+
+  /**
+   * One line an executor: id, host, the cores it was given (else those of the host), cores busy, bytes in memory, bytes
+   * of the host, share of time its busiest disk is busy.
+   */
+  public static String told() {
+    return String.join("\n", TOLD.values());
+  }
+
+  /** An executor that left is no longer told of. */
+  public static void forget(String executor) {
+    TOLD.remove(executor);
+  }
+
+  @Override
+  public DriverPlugin driverPlugin() {
+    return new DriverPlugin() {
+      @Override
+      public Object receive(Object message) {
+        String line = (String) message;
+        TOLD.put(line.substring(0, line.indexOf('\t')), line);
+        return null;
+      }
+    };
+  }
+
+  @Override
+  public ExecutorPlugin executorPlugin() {
+    return new Teller();
+  }
+
+  private static final class Teller implements ExecutorPlugin {
+    private final ScheduledExecutorService clock =
+        Executors.newSingleThreadScheduledExecutor(
+            task -> {
+              Thread thread = new Thread(task, "sluicegate-node-load");
+              thread.setDaemon(true);
+              return thread;
+            });
+    private Reading before;
+
+    @Override
+    public void init(PluginContext context, Map<String, String> none) {
+      if (Files.exists(Path.of("/proc/self/stat"))) {
+        clock.scheduleWithFixedDelay(() -> tell(context), EVERY_S, EVERY_S, TimeUnit.SECONDS);
+      }
+    }
+
+    @Override
+    public void shutdown() {
+      clock.shutdownNow();
+    }
+
+    private void tell(PluginContext context) {
+      try {
+        Reading now = Reading.take();
+        if (before != null) {
+          context.send(now.since(before, context));
+        }
+        before = now;
+      } catch (Exception gone) {
+        before = null; // a process that ended meanwhile, or a driver that is going: the next reading tells
+      }
+    }
+  }
+
+  /** Counters at one moment; a difference of two is a load. */
+  private record Reading(long nanos, Map<Long, Long> ticks, long bytes, long diskMillis) {
+    private static final double TICKS_A_SECOND = 100.0;
+    private static final long PAGE_BYTES = 4096;
+
+    static Reading take() throws IOException {
+      ProcessHandle here = ProcessHandle.current();
+      var pids = Stream.concat(Stream.of(here), here.descendants()).map(ProcessHandle::pid).toList();
+      Map<Long, Long> ticks = pids.stream().collect(Collectors.toMap(pid -> pid, Reading::ticksOf));
+      // what is its own: pages that forked workers share with each other would count many times
+      long pages = pids.stream().mapToLong(pid -> field(pid, 1) - field(pid, 2)).sum();
+      return new Reading(System.nanoTime(), ticks, pages * PAGE_BYTES, busiestDiskMillis());
+    }
+
+    String since(Reading before, PluginContext context) throws IOException {
+      double seconds = (nanos - before.nanos) / 1e9;
+      long spent =
+          ticks.entrySet().stream()
+              .mapToLong(one -> Math.max(one.getValue() - before.ticks.getOrDefault(one.getKey(), 0L), 0))
+              .sum();
+      return String.join(
+          "\t",
+          context.executorID(),
+          // not context.hostname(): an executor serves no address of its own, and that call fails there
+          SparkEnv.get().blockManager().blockManagerId().host(),
+          context.conf().get("spark.executor.cores", "" + Runtime.getRuntime().availableProcessors()),
+          Double.toString(spent / TICKS_A_SECOND / seconds),
+          Long.toString(bytes),
+          Long.toString(hostBytes()),
+          Double.toString(Math.min((diskMillis - before.diskMillis) / 1e3 / seconds, 1.0)));
+    }
+
+    private static long ticksOf(long pid) {
+      String text = read("/proc/" + pid + "/stat");
+      String[] after = text.substring(text.lastIndexOf(')') + 1).trim().split(" ");
+      return after.length > 12 ? Long.parseLong(after[11]) + Long.parseLong(after[12]) : 0;
+    }
+
+    private static long field(long pid, int at) {
+      String[] fields = read("/proc/" + pid + "/statm").split(" ");
+      return fields.length > at ? Long.parseLong(fields[at]) : 0;
+    }
+
+    private static long busiestDiskMillis() throws IOException {
+      try (Stream<String> lines = Files.lines(Path.of("/proc/diskstats"))) {
+        return lines.mapToLong(line -> Long.parseLong(line.trim().split("\\s+")[12])).max().orElse(0);
+      }
+    }
+
+    private static long hostBytes() throws IOException {
+      try (Stream<String> lines = Files.lines(Path.of("/proc/meminfo"))) {
+        String total = lines.filter(line -> line.startsWith("MemTotal")).findFirst().orElse("MemTotal: 0 kB");
+        return Long.parseLong(total.split("\\s+")[1]) * 1024;
+      }
+    }
+
+    private static String read(String file) {
+      try {
+        return Files.readString(Path.of(file));
+      } catch (IOException gone) {
+        return "";
+      }
+    }
+  }
+}

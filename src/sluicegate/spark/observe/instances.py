@@ -1,0 +1,48 @@
+"""How fast the single instances of an operator are, from the tasks of its batches that were looked at.
+
+Task i of a batch is instance i: where places are given it runs on the same host each time. One batch tells little, so
+what is told is smoothed over the last few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sluicegate.runlog.batch_log import BatchRecord
+
+_WEIGHT = 0.3
+_SAMPLES = 3
+"""Fewer say nothing yet."""
+_LEAST_S = 0.05
+"""A task shorter than this is all start-up."""
+
+
+@dataclass(slots=True)
+class InstanceSpeeds:
+    """Rows a second of each instance, smoothed; begins anew when their number changes."""
+
+    per_s: tuple[float, ...] = ()
+    samples: int = 0
+
+    def take(self, record: BatchRecord) -> None:
+        """
+        >>> from sluicegate.domain.births import Births
+        >>> seen = InstanceSpeeds()
+        >>> for batch in range(3):
+        ...     tasks = {"task_s": (1.0, 2.0), "task_rows": (100, 100)}
+        ...     seen.take(BatchRecord(batch, 0.0, 1.0, 1.0, 200, 200, 2, None, Births(), **tasks))
+        >>> seen.told(2), seen.told(3)
+        ((100.0, 50.0), ())
+        """
+        if record.cold or len(record.task_rows) != record.processors or min(record.task_s, default=0.0) < _LEAST_S:
+            return
+        fresh = tuple(rows / took for rows, took in zip(record.task_rows, record.task_s, strict=True))
+        if len(fresh) != len(self.per_s):
+            self.per_s, self.samples = fresh, 1
+            return
+        self.per_s = tuple(old + _WEIGHT * (new - old) for old, new in zip(self.per_s, fresh, strict=True))
+        self.samples += 1
+
+    def told(self, running: int) -> tuple[float, ...]:
+        """The speeds of ``running`` instances, once they are known."""
+        return self.per_s if self.samples >= _SAMPLES and len(self.per_s) == running else ()

@@ -1,0 +1,122 @@
+"""How busy the nodes are, from what the executors tell of themselves (``NodeLoads`` in sluicegate's jar).
+
+The driver puts it into one small file beside the pipeline; the controller reads it at its next look. An executor that
+has not told anything for a while has left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from sluicegate.domain import NodeObservation
+from sluicegate.runlog.files import read_if_there, write_whole
+from sluicegate.spark.act.scheduler import Scheduler
+
+_EVERY_S = 2.0
+_STALE_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorLoad:
+    """What one executor takes of its host; ``cores`` are those it was given."""
+
+    id: str
+    host: str
+    cores: int
+    cores_busy: float
+    memory_bytes: int
+    host_memory_bytes: int
+    disk_busy: float
+
+    @classmethod
+    def from_line(cls, line: str) -> ExecutorLoad:
+        """
+        >>> ExecutorLoad.from_line("0\\t127.0.0.2\\t2\\t0.5\\t1000\\t4000\\t0.25").cores_busy
+        0.5
+        """
+        name, host, cores, busy, memory, whole, disk = line.split("\t")
+        return cls(name, host, int(cores), float(busy), int(memory), int(whole), float(disk))
+
+
+def nodes_of(executors: Iterable[ExecutorLoad]) -> list[dict[str, object]]:
+    """Shares by host: of the processors its executors were given, of all its memory, of its busiest disk's time.
+
+    >>> one = ExecutorLoad("0", "h1", 2, 0.5, 1000, 4000, 0.25)
+    >>> two = ExecutorLoad("1", "h1", 2, 1.5, 1000, 4000, 0.5)
+    >>> nodes_of([one, two])
+    [{'name': 'h1', 'cpu': 0.5, 'memory': 0.5, 'io': 0.5}]
+    """
+    by_host: dict[str, list[ExecutorLoad]] = {}
+    for executor in executors:
+        by_host.setdefault(executor.host, []).append(executor)
+    return [
+        {
+            "name": host,
+            "cpu": round(sum(e.cores_busy for e in here) / max(sum(e.cores for e in here), 1), 4),
+            "memory": round(sum(e.memory_bytes for e in here) / max(here[0].host_memory_bytes, 1), 4),
+            "io": round(max(e.disk_busy for e in here), 4),
+        }
+        for host, here in sorted(by_host.items())
+    ]
+
+
+class NodeLog:
+    """Keeps the file up to date, from a thread in the driver."""
+
+    def __init__(self, spark: SparkSession, path: Path) -> None:
+        self._path, self._scheduler = path, Scheduler(spark)
+        jvm: Any = spark.sparkContext._jvm  # a class of the jar has no Python face
+        self._told = jvm.sluicegate.NodeLoads
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sluicegate-node-log", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._ended.set()
+        self._thread.join(timeout=10)
+
+    def _run(self) -> None:
+        while not self._ended.wait(_EVERY_S):
+            # Spark may be going down, the disk may be full: the operators themselves say so
+            with contextlib.suppress(Py4JError, OSError):
+                self._write()
+
+    def _write(self) -> None:
+        loads = [ExecutorLoad.from_line(line) for line in str(self._told.told()).splitlines()]
+        executors = None
+        if self._scheduler.has_executors:
+            here = {executor.id for executor in self._scheduler.executors()}
+            for gone in [load.id for load in loads if load.id not in here]:
+                self._told.forget(gone)
+            loads, executors = [load for load in loads if load.id in here], len(here)
+        document = {"at_s": round(time.time(), 3), "executors": executors, "nodes": nodes_of(loads)}
+        write_whole(self._path, json.dumps(document))
+
+
+@dataclass(frozen=True, slots=True)
+class GroundSeen:
+    """What the controller reads: executors (``None`` where there are none to count) and nodes."""
+
+    executors: int | None = None
+    nodes: tuple[NodeObservation, ...] = ()
+
+
+def read_nodes(path: Path, now_s: float, running: Mapping[str, int]) -> GroundSeen:
+    """What was last told, unless that is long ago. A single node hosts all that runs; of several Spark chooses."""
+    text = read_if_there(path)
+    told = json.loads(text) if text else None
+    if told is None or now_s - float(told["at_s"]) > _STALE_S:
+        return GroundSeen()
+    hosts = running if len(told["nodes"]) == 1 else {}
+    nodes = (NodeObservation(n["name"], n["cpu"], n["memory"], n["io"], hosts) for n in told["nodes"])
+    return GroundSeen(told["executors"], tuple(nodes))

@@ -1,0 +1,62 @@
+"""How unevenly rows arrive at an operator and how unequal its batches are, as squared coefficients of variation.
+
+Rows are not touched, so both come from counts and totals:
+
+- arrivals: the variance of the rows that came between two looks over their mean. Over many arrivals that ratio tends to
+  the squared coefficient of variation of the gaps between them (1 for Poisson, 0 for a clock). The variance is taken
+  from successive differences, half their mean square, so that a load that rises does not count as uneven.
+- service: of the seconds of task time a row, from batch to batch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from sluicegate.measure.sampling import Tally
+from sluicegate.runlog.batch_log import BatchRecord
+
+_LOOKS = 30
+_BATCHES = 50
+_LEAST = 5
+"""Fewer say nothing."""
+
+
+@dataclass(slots=True)
+class Variability:
+    """Of one operator, over its last looks and batches."""
+
+    came: deque[int] = field(default_factory=lambda: deque(maxlen=_LOOKS))
+    costs_s: deque[float] = field(default_factory=lambda: deque(maxlen=_BATCHES))
+
+    def take(self, arrived: int, records: Iterable[BatchRecord]) -> None:
+        """
+        >>> steady, doubled = Variability(), Variability()
+        >>> for look in range(8):
+        ...     steady.take(100, ())
+        ...     doubled.take(100 + 100 * (look % 2), ())
+        >>> steady.arrival_scv, doubled.arrival_scv
+        (0.0, 33.333333333333336)
+        """
+        self.came.append(arrived)
+        warm = (r for r in records if not r.cold and r.rows and r.work_s is not None)
+        self.costs_s.extend(r.work_s / r.rows for r in warm if r.work_s is not None)
+
+    @property
+    def arrival_scv(self) -> float | None:
+        counts = list(self.came)
+        if len(counts) < _LEAST or not any(counts):
+            return None
+        steps = [(b - a) ** 2 for a, b in pairwise(counts)]
+        return sum(steps) / len(steps) / 2 / (sum(counts) / len(counts))
+
+    @property
+    def service_scv(self) -> float | None:
+        if len(self.costs_s) < _LEAST:
+            return None
+        tally = Tally()
+        for cost_s in self.costs_s:
+            tally = tally.plus(cost_s)
+        return tally.scv

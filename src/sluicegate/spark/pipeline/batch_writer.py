@@ -1,0 +1,221 @@
+"""What happens in each batch of an operator: its rows go to files, then onto its edges by one rename each.
+
+Spark runs a batch that it did not see finish again, with the same number and the same input. If the manifest of that
+number is there already, nothing is published; a stateful batch is still executed, or its state would not be committed.
+Where an operator names several outputs, the rows of all of them are written in one pass, and a commit record names all
+files before any edge shows them, so that a crash between two edges cannot leave them at odds.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from sluicegate.domain.births import Births
+from sluicegate.errors import BadInput
+from sluicegate.runlog.files import read_if_there, write_whole
+from sluicegate.runlog.plan_file import PlanFile
+from sluicegate.spark.act.group_loads import GroupLoads
+from sluicegate.spark.act.places import in_tasks
+from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.edges.kept import exact_paths
+from sluicegate.spark.edges.manifest import DataFile, Manifest
+from sluicegate.spark.edges.offsets import batch_range
+from sluicegate.spark.edges.planner import EdgePlanner
+from sluicegate.spark.pipeline.declaration import OUTPUT, Write
+
+_COLD = 5
+"""Batches after a start that pay for compiling and warming up."""
+_ROW_GROUP_BYTES = 16 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class BatchNote:
+    """What the batch itself knows; how long it took in all is known once Spark has committed it."""
+
+    rows: int
+    rows_out: int
+    processors: int
+    entered_s: float | None
+    published_s: float
+    born: Births
+    cold: bool
+    task_rows: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class BatchWriter:
+    """The function that Spark calls for every batch of one operator."""
+
+    operator: str
+    checkpoint: Path
+    plan: PlanFile
+    reads: Mapping[str, FolderEdge]
+    writes: Mapping[str, FolderEdge]
+    """By output name; an operator with one output has it under the empty name."""
+    planners: tuple[EdgePlanner, ...] = ()
+    sinks: tuple[tuple[str, Write], ...] = ()
+    loops: frozenset[str] = frozenset()
+    """The outputs that lead back."""
+    groups: GroupLoads | None = None
+    """The key groups of an operator with state."""
+    passing: bool = False
+    """Whether what it writes is deleted once its readers have taken it."""
+    notes: dict[int, BatchNote] = field(default_factory=dict)
+    started: int = 0
+    hosts: tuple[str, ...] = ()
+    """Where its tasks should run, one for each; where empty, Spark chooses. Whoever knows the executors sets it."""
+    held: bool = False
+    """Set when the pipeline stops: an edge admits nothing more by itself, a stream of Spark's own has to be refused."""
+    disturbed_until_s: float = 0.0
+    """Batches that begin before then tell nothing of what rows cost: executors come, and their first tasks are slow."""
+    _last_s: float = field(default_factory=time.time)
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        if self.held and not self.reads:
+            raise InterruptedError(f"operator {self.operator!r} stops: batch {number} runs at the next start")
+        self.started += 1
+        taken = self._taken(number)
+        k = self._processors()
+        began_s = time.time()
+        told = Births.merged(manifest.born for manifest in taken if manifest.rows) if self.reads else None
+        tasks = in_tasks(batch, k, self.hosts, self.groups)
+        rows_out, born = self._write(tasks, number, told, (self._last_s + began_s) / 2)
+        rows = sum(manifest.rows for manifest in taken) if self.reads else rows_out
+        now_s, self._last_s = time.time(), began_s
+        weighed = sum(manifest.published_s * manifest.rows for manifest in taken)
+        entered_s = weighed / rows if rows and taken else None
+        cold = self.started <= _COLD or began_s < self.disturbed_until_s
+        self.notes[number] = BatchNote(rows, rows_out, k, entered_s, now_s, born, cold, self._task_rows())
+
+    def _processors(self) -> int:
+        """The k that the tasks of this batch were cut for; the plan may have moved on since."""
+        cut = max((planner.processors for planner in self.planners), default=0)
+        return cut or max(self.plan.read().of(self.operator).processors, 1)
+
+    def _task_rows(self) -> tuple[int, ...]:
+        """The rows of each task, where it is one edge that they come from."""
+        return self.planners[0].task_rows if len(self.planners) == 1 else ()
+
+    def tidy(self) -> None:
+        """Remove what interrupted batches left, but not what a commit record names: that is still to be published."""
+        records = (json.loads(path.read_text(encoding="utf-8")) for path in self._record(0).parent.glob("*.json"))
+        needed = {Path(path).parts[1] for record in records for files in record.values() for path, _ in files}
+        shutil.rmtree(self._drafts, ignore_errors=True)
+        for edge in self.writes.values():
+            edge.sweep(needed)
+
+    def _taken(self, number: int) -> list[Manifest]:
+        return [
+            self.reads[edge].need(n)
+            for edge, (first, end) in batch_range(self.checkpoint, number).items()
+            for n in range(first, end)
+        ]
+
+    def _write(self, batch: DataFrame, number: int, told: Births | None, guessed_s: float) -> tuple[int, Births]:
+        """Publish the batch unless it is published; the rows that are on the edges now, and when they were born.
+
+        A stream of Spark's own tells no births: its rows came between the last two times it was asked, ``guessed_s``.
+        """
+        files = self._committed(number)
+        if files is None:
+            files = self._files(batch, number)
+            self._call_sinks(batch, files, number)
+            if len(self.writes) > 1:
+                write_whole(self._record(number), json.dumps({o: [[f.path, f.rows] for f in files[o]] for o in files}))
+        else:
+            batch.write.format("noop").mode("overwrite").save()
+        rows = sum(file.rows for output in files.values() for file in output)
+        born = told if told is not None else Births.of([(guessed_s, float(rows))])
+        published = [
+            edge.publish(number, files[output], self._carried(output, files[output], born), time.time())
+            for output, edge in self.writes.items()
+        ]
+        if len(self.writes) > 1:
+            self._record(number - 1).unlink(missing_ok=True)
+        return sum(manifest.rows for manifest in published), born
+
+    def _carried(self, output: str, files: tuple[DataFile, ...], born: Births) -> Births:
+        """All births go on; round a loop only as many as it has rows, or they would go round for ever."""
+        rows = sum(file.rows for file in files)
+        if output not in self.loops or born.weight <= rows:
+            return born
+        return Births.of((at_s, weight * rows / born.weight) for at_s, weight in born.points)
+
+    def _committed(self, number: int) -> dict[str, tuple[DataFile, ...]] | None:
+        """The files of a batch that was committed before it was interrupted."""
+        if len(self.writes) == 1:
+            (output, edge), *_ = self.writes.items()
+            manifest = edge.manifest(number)
+            return None if manifest is None else {output: manifest.files}
+        text = read_if_there(self._record(number))
+        if text is None:
+            return None
+        read = json.loads(text)
+        return {output: tuple(DataFile(path, rows) for path, rows in read.get(output, [])) for output in self.writes}
+
+    def _record(self, number: int) -> Path:
+        return self.checkpoint.parent / "commits" / f"{number}.json"
+
+    @property
+    def _drafts(self) -> Path:
+        return self.checkpoint.parent / "drafts"
+
+    def _files(self, batch: DataFrame, number: int) -> dict[str, tuple[DataFile, ...]]:
+        home = f"{number}-{uuid.uuid4().hex[:8]}"
+        if len(self.writes) == 1 and "" in self.writes:
+            edge = self.writes[""]
+            _save(batch, edge.folder / "data" / home, self.passing)
+            return {"": _listed(edge, f"data/{home}")}
+        return self._split(batch, home)
+
+    def _split(self, batch: DataFrame, home: str) -> dict[str, tuple[DataFile, ...]]:
+        """One pass over the rows; each output's files then move to its own edge, on the same disk."""
+        draft = self._drafts / home
+        _save(batch, draft, self.passing, by_output=True)
+        found = {path.name.removeprefix(f"{OUTPUT}="): path for path in draft.iterdir() if path.is_dir()}
+        unknown = sorted(set(found) - set(self.writes))
+        if unknown:
+            raise BadInput(f"operator {self.operator!r} sent rows to {unknown[0]!r}: it names {', '.join(self.writes)}")
+        files: dict[str, tuple[DataFile, ...]] = {}
+        for output, edge in self.writes.items():
+            if output in found:
+                found[output].rename(edge.folder / "data" / home)
+            files[output] = _listed(edge, f"data/{home}")
+        draft.rmdir()
+        return files
+
+    def _call_sinks(self, batch: DataFrame, files: Mapping[str, tuple[DataFile, ...]], number: int) -> None:
+        for output, write in self.sinks:
+            edge = self.writes[output]
+            paths = [str(edge.folder / file.path) for file in files[output] if file.rows]
+            if paths:
+                write(exact_paths(batch.sparkSession).parquet(*paths), number)
+
+
+def _save(batch: DataFrame, folder: Path, passing: bool, by_output: bool = False) -> None:
+    writer = batch.write.mode("overwrite").option("parquet.block.size", _ROW_GROUP_BYTES)
+    if passing:  # read once, soon, and deleted: what coding saves on disk it costs twice in time
+        writer = writer.option("compression", "none").option("parquet.enable.dictionary", "false")
+    (writer.partitionBy(OUTPUT) if by_output else writer).parquet(str(folder))
+
+
+def _listed(edge: FolderEdge, home: str) -> tuple[DataFile, ...]:
+    """The files of a folder with their rows, which Parquet keeps in its footer; a folder without rows goes."""
+    folder = edge.folder / home
+    if not folder.exists():
+        return ()
+    paths = sorted(path for path in folder.iterdir() if path.suffix == ".parquet")
+    files = [DataFile(f"{home}/{path.name}", pq.read_metadata(path).num_rows) for path in paths]
+    filled = tuple(file for file in files if file.rows)
+    if not filled:
+        shutil.rmtree(folder, ignore_errors=True)
+    return filled

@@ -1,0 +1,94 @@
+"""Which neighbours share one query.
+
+A hop costs a whole batch more: rows wait half a batch for the next query and then one batch in it, 1.5 (o + c k) at
+best by the micro-batch law, whatever the rows cost. What a hop gains is a parallelism of its own. Two stateless
+neighbours gain nothing by it: fused, k processors take both functions at 1/(1/mu_1 + 1/mu_2), the same work on the
+same processors, so b* = (o + c k)/(1 - rho) once instead of twice. A stateless operator before a stateful one becomes
+the map side of its shuffle: its rows never touch a disk, and Spark aggregates them before they move; what it loses is
+a k beyond the key groups, for which there is ``fuse=False``. What follows a stateful operator keeps its own query:
+with it a batch that must pay for all stores would have to wait for its neighbour's rows too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sluicegate.domain import BatchCosts
+from sluicegate.spark.pipeline.declaration import Pipeline, Step
+
+# What small batches cost on Spark with edges on a local disk; measured, and learned anew by the loop once it runs.
+COSTS = BatchCosts(overhead_s=0.15, per_task_s=0.03, commit_s=0.03)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Operators that run as one query, upstream first, and why."""
+
+    steps: tuple[Step, ...]
+    why: str
+
+    @property
+    def name(self) -> str:
+        return "+".join(step.name for step in self.steps)
+
+    @property
+    def first(self) -> Step:
+        return self.steps[0]
+
+    @property
+    def last(self) -> Step:
+        return self.steps[-1]
+
+    @property
+    def stateful(self) -> bool:
+        return any(step.stateful for step in self.steps)
+
+    @property
+    def key_groups(self) -> int:
+        return max(step.key_groups for step in self.steps)
+
+    @property
+    def mode(self) -> str:
+        return next((step.mode for step in self.steps if step.stateful), self.last.mode)
+
+
+def groups_of(pipeline: Pipeline, fuse: bool = True) -> tuple[Group, ...]:
+    """Every operator in exactly one group."""
+    groups: list[list[Step]] = []
+    home: dict[str, list[Step]] = {}
+    for step in pipeline.steps.values():
+        before = _before(pipeline, step)
+        if fuse and before is not None and before.name in home and home[before.name][-1] is before:
+            group = home[before.name]
+            group.append(step)
+        else:
+            group = [step]
+            groups.append(group)
+        home[step.name] = group
+    return tuple(Group(tuple(group), _why(group)) for group in groups)
+
+
+def _before(pipeline: Pipeline, step: Step) -> Step | None:
+    """The operator that ``step`` may share a query with: its only input, read by nobody else, kept nowhere."""
+    if not step.fuse or len(step.inputs) != 1 or len(step.reads) != 1:
+        return None
+    (stream,) = step.inputs
+    origin = pipeline.steps.get(stream)
+    if origin is None or origin.stateful or not origin.fuse or origin.outputs:
+        return None
+    if step.stateful and origin.source is not None:
+        return None  # how many rows a stream of Spark's own gave is known by what comes out of its query
+    readers = [other for other in pipeline.steps.values() if stream in other.inputs]
+    kept = any(sink.stream == stream for sink in pipeline.sinks.values()) or stream in pipeline.closed.values()
+    return origin if len(readers) == 1 and not kept else None
+
+
+def _why(group: list[Step]) -> str:
+    if len(group) == 1:
+        step = group[0]
+        reason = "its state has a parallelism of its own" if step.stateful else "it has no stateless neighbour to join"
+        return f"{step.name}: a query of its own, {reason if step.fuse else 'as asked'}"
+    saved_s = 1.5 * (COSTS.overhead_s + COSTS.per_task_s) * (len(group) - 1)
+    names = ", ".join(step.name for step in group)
+    gain = f"no edge to {group[-1].name}'s shuffle" if group[-1].stateful else "nothing to gain from two"
+    return f"{names}: one query: {gain}; saves {saved_s:.2f} s at least"

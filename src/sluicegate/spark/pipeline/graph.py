@@ -1,0 +1,122 @@
+"""A pipeline as it runs: groups of operators, the edges between them, and what the control loop sees of both.
+
+The description is written to the pipeline's folder, so that the controller needs no user code, and so that a folder of
+another pipeline is refused before anything is touched.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sluicegate.domain import SINK, SOURCE, Edge, Operator, Topology
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.fusion import COSTS, Group, groups_of
+
+_GUESSED_PER_S = 1000.0
+"""Of one processor, before the first batches tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One query: what it reads and writes, by edge name. ``terminal`` ones write what leaves the pipeline."""
+
+    name: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    stateful: bool
+    key_groups: int
+    terminal: bool
+    source: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningGraph:
+    """What the controller needs to know."""
+
+    name: str
+    sources: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    kept: tuple[str, ...]
+
+    @classmethod
+    def of(cls, pipeline: Pipeline, groups: tuple[Group, ...]) -> RunningGraph:
+        kept = tuple(dict.fromkeys(sink.stream for sink in pipeline.sinks.values()))
+        nodes = tuple(_node(pipeline, group, kept) for group in groups)
+        return cls(pipeline.name, tuple(n for n, s in pipeline.sources.items() if s.stream is None), nodes, kept)
+
+    def node(self, name: str) -> Node:
+        return next(node for node in self.nodes if node.name == name)
+
+    def readers(self, stream: str) -> tuple[str, ...]:
+        return tuple(node.name for node in self.nodes if stream in node.reads)
+
+    @property
+    def doors(self) -> tuple[str, ...]:
+        """The operators where rows come in."""
+        return tuple(node.name for node in self.nodes if node.source or set(node.reads) & set(self.sources))
+
+    def to_json(self) -> str:
+        nodes = [{slot: getattr(node, slot) for slot in Node.__slots__} for node in self.nodes]
+        document = {"name": self.name, "sources": self.sources, "kept": self.kept, "nodes": nodes}
+        return json.dumps(document, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> RunningGraph:
+        read = json.loads(text)
+        nodes = tuple(_node_from(entry) for entry in read["nodes"])
+        return cls(str(read["name"]), tuple(read["sources"]), nodes, tuple(read["kept"]))
+
+    def topology(self) -> Topology:
+        """The graph as the loop plans for it; rates and costs are guesses until batches tell.
+
+        Nothing is known of what goes round a loop either, and all of it would be a loop without an end: so nothing is
+        guessed to, until arrivals tell.
+        """
+        operators = tuple(Operator(n.name, _GUESSED_PER_S, stateful=n.stateful, batch=COSTS) for n in self.nodes)
+        edges: dict[tuple[str, str], Edge] = {}
+        for node in self.nodes:
+            for origin in self._origins(node):
+                edges[origin, node.name] = Edge(origin, node.name)
+            if node.terminal:
+                edges[node.name, SINK] = Edge(node.name, SINK)
+        guessed = Topology(self.name, operators, tuple(edges.values()))
+        back = set(guessed.edges_back)
+        return replace(guessed, edges=tuple(replace(e, selectivity=0.0) if e in back else e for e in guessed.edges))
+
+    def _origins(self, node: Node) -> list[str]:
+        writers = {stream: other.name for other in self.nodes for stream in other.writes}
+        named = [f"{SOURCE}:{s}" if s in self.sources else writers[s] for s in node.reads]
+        return named if node.source is None else [f"{SOURCE}:{node.source}"]
+
+
+def fused(pipeline: Pipeline, fuse: bool) -> tuple[Group, ...]:
+    """The groups of a checked pipeline."""
+    pipeline.check()
+    return groups_of(pipeline, fuse)
+
+
+def _node(pipeline: Pipeline, group: Group, kept: tuple[str, ...]) -> Node:
+    reads = tuple(dict.fromkeys(pipeline.closed.get(name, name) for name in group.first.inputs))
+    return Node(
+        name=group.name,
+        reads=reads,
+        writes=group.last.streams,
+        stateful=group.stateful,
+        key_groups=group.key_groups,
+        terminal=any(stream in kept for stream in group.last.streams),
+        source=group.first.source,
+    )
+
+
+def _node_from(entry: dict[str, Any]) -> Node:
+    return Node(
+        name=str(entry["name"]),
+        reads=tuple(entry["reads"]),
+        writes=tuple(entry["writes"]),
+        stateful=bool(entry["stateful"]),
+        key_groups=int(entry["key_groups"]),
+        terminal=bool(entry["terminal"]),
+        source=entry["source"],
+    )

@@ -1,0 +1,212 @@
+"""From groups of operators to Spark queries: schemas worked out along the graph, sources and writers bound to edges."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
+
+from sluicegate.errors import BadInput, SluicegateError
+from sluicegate.runlog.layout import Layout
+from sluicegate.runlog.plan_file import PlanFile
+from sluicegate.spark.act.group_loads import GroupLoads
+from sluicegate.spark.edges.backlog import Backlog
+from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.edges.pace import Pace
+from sluicegate.spark.edges.planner import EdgePlanner
+from sluicegate.spark.pipeline.batch_writer import BatchWriter
+from sluicegate.spark.pipeline.declaration import OUTPUT, Pipeline, Step
+from sluicegate.spark.pipeline.fusion import Group
+from sluicegate.spark.pipeline.planned_stream import read_by
+
+_WAIT_S = 0.2
+"""How long a source holds its answer back while nothing is new; also what stopping may have to wait for."""
+_STARTING = threading.Lock()
+"""Queries start one after the other: the number of key groups is a setting of the session that a start picks up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """What every query of a pipeline is bound to."""
+
+    pipeline: Pipeline
+    groups: tuple[Group, ...]
+    spark: SparkSession
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A group whose stream is built, ready to start."""
+
+    group: Group
+    stream: DataFrame
+    writer: BatchWriter
+    planners: tuple[EdgePlanner, ...]
+
+
+def prepare(pipeline: Pipeline, groups: tuple[Group, ...], spark: SparkSession, layout: Layout) -> list[Prepared]:
+    """Build every group's stream, upstream first, and make the edges they write to."""
+    schemas = {name: _schema(name, s.schema) for name, s in pipeline.sources.items() if s.stream is None}
+    schemas |= {name: _schema(name, ddl) for name, ddl in pipeline.loops.items()}
+    for name, source in pipeline.sources.items():
+        if source.stream is None:
+            FolderEdge(layout.edge(name)).create(schemas[name].json())
+    prepared = []
+    for group in groups:
+        stream, planners = _stream(Wiring(pipeline, groups, spark, layout), group, schemas)
+        written = _written(group, stream.schema)
+        for name in group.last.streams:
+            schemas[name] = written
+            FolderEdge(layout.edge(name)).create(written.json())
+        prepared.append(Prepared(group, stream, _writer(pipeline, group, layout, planners), planners))
+    _check_loops(pipeline, schemas)
+    return prepared
+
+
+def start_query(spark: SparkSession, one: Prepared, name: str) -> StreamingQuery:
+    """Start one query in a FAIR pool of its own, its state in as many parts as it has key groups."""
+    with _STARTING:
+        try:
+            return _start_query(spark, one, name)
+        except PySparkException as problem:
+            raise BadInput(f"operator {one.group.name!r} does not start: {_first_line(problem)}") from problem
+
+
+def _start_query(spark: SparkSession, one: Prepared, name: str) -> StreamingQuery:
+    spark.sparkContext.setLocalProperty("spark.scheduler.pool", one.group.name)
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", str(one.group.key_groups))
+    try:
+        return (
+            one.stream.writeStream.queryName(name)
+            .outputMode(one.group.mode)
+            .option("checkpointLocation", str(one.writer.checkpoint))
+            .trigger(processingTime="0 seconds")
+            .foreachBatch(one.writer)
+            .start()
+        )
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before or "200")
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", "default")
+
+
+def _schema(name: str, ddl: str) -> StructType:
+    try:
+        parsed = StructType.fromDDL(ddl)
+    except Exception as problem:
+        raise BadInput(
+            f"schema of {name!r} is {ddl!r}: give columns and types such as 'text string, at timestamp'"
+        ) from problem
+    if not isinstance(parsed, StructType):
+        raise BadInput(f"schema of {name!r} is {ddl!r}: name its columns, such as 'text string'")
+    return parsed
+
+
+def _stream(
+    wiring: Wiring, group: Group, schemas: Mapping[str, StructType]
+) -> tuple[DataFrame, tuple[EdgePlanner, ...]]:
+    first = group.first
+    pace = Pace()
+    read = [[_read(wiring, name, group, schemas[name], pace) for name in union] for union in first.reads]
+    unions = [reduce(DataFrame.unionByName, (stream for _, stream in union)) for union in read]
+    given = unions if first.source is None else [wiring.spark]
+    stream = _built(first.name, lambda: first.function(*given))
+    for step in group.steps[1:]:
+        stream = _next(step, stream)
+    return stream, tuple(planner for union in read for planner, _ in union)
+
+
+def _next(step: Step, stream: DataFrame) -> DataFrame:
+    return _built(step.name, lambda: step.function(stream))
+
+
+def _built(name: str, build: Callable[[], object]) -> DataFrame:
+    """What an operator's function makes of its streams; its own errors in one line."""
+    try:
+        result = build()
+    except SluicegateError:
+        raise
+    except Exception as problem:
+        raise BadInput(
+            f"operator {name!r} cannot be built: {type(problem).__name__}: {_first_line(problem)}"
+        ) from problem
+    if not isinstance(result, DataFrame) or not result.isStreaming:
+        what = "a DataFrame that is no stream" if isinstance(result, DataFrame) else type(result).__name__
+        raise BadInput(f"operator {name!r} returned {what}: return a DataFrame made from the streams it reads")
+    return result
+
+
+def _first_line(problem: Exception) -> str:
+    return next((line.strip() for line in str(problem).splitlines() if line.strip()), "no reason given")[:300]
+
+
+def _read(wiring: Wiring, name: str, group: Group, schema: StructType, pace: Pace) -> tuple[EdgePlanner, DataFrame]:
+    layout = wiring.layout
+    planner = EdgePlanner(
+        name=f"{group.name}:{name}:{uuid.uuid4().hex}",
+        edge=FolderEdge(layout.edge(wiring.pipeline.closed.get(name, name))),
+        operator=group.name,
+        plan=PlanFile(layout.plan),
+        hold=layout.hold,
+        wait_s=_WAIT_S,
+        ahead=_ahead(wiring, group),
+        pace=pace,
+    )
+    return planner, read_by(wiring.spark, planner).schema(schema).load()
+
+
+def _ahead(wiring: Wiring, group: Group) -> tuple[Backlog, ...]:
+    """What the readers of the edges a group writes have before them.
+
+    Loops are left out: an operator that waits for itself would wait for ever.
+    """
+    found = []
+    for stream in group.last.streams:
+        readers = [other.name for other in wiring.groups if stream in other.first.inputs]
+        if readers and stream not in wiring.pipeline.closed.values():
+            checkpoints = tuple(wiring.layout.checkpoint(name) for name in readers)
+            found.append(Backlog(FolderEdge(wiring.layout.edge(stream)), checkpoints))
+    return tuple(found)
+
+
+def _written(group: Group, schema: StructType) -> StructType:
+    if not group.last.outputs:
+        return schema
+    if OUTPUT not in schema.names:
+        raise BadInput(f"operator {group.last.name!r} names outputs, but its result has no column {OUTPUT!r}")
+    return StructType([field for field in schema.fields if field.name != OUTPUT])
+
+
+def _writer(pipeline: Pipeline, group: Group, layout: Layout, planners: tuple[EdgePlanner, ...]) -> BatchWriter:
+    step = group.last
+    outputs = dict(zip(step.outputs or ("",), step.streams, strict=True))
+    names = {stream: output for output, stream in outputs.items()}
+    sinks = tuple((names[s.stream], s.write) for s in pipeline.sinks.values() if s.stream in names and s.write)
+    reads = [pipeline.closed.get(name, name) for name in group.first.inputs]
+    return BatchWriter(
+        operator=group.name,
+        checkpoint=layout.checkpoint(group.name),
+        plan=PlanFile(layout.plan),
+        reads={name: FolderEdge(layout.edge(name)) for name in reads},
+        writes={output: FolderEdge(layout.edge(stream)) for output, stream in outputs.items()},
+        planners=planners,
+        groups=GroupLoads(group.key_groups) if group.stateful else None,
+        sinks=sinks,
+        passing=not any(sink.stream in names for sink in pipeline.sinks.values()),
+        loops=frozenset(output for output, stream in outputs.items() if stream in pipeline.closed.values()),
+    )
+
+
+def _check_loops(pipeline: Pipeline, schemas: Mapping[str, StructType]) -> None:
+    for loop, origin in pipeline.closed.items():
+        declared, written = (schemas[name].simpleString() for name in (loop, origin))
+        if declared != written:
+            raise BadInput(f"loop {loop!r} is declared {declared}, but {origin!r} writes {written}: make them equal")

@@ -1,0 +1,88 @@
+"""What the policy would run under other loads, by what it has learned so far: a table for people, renewed now and then.
+
+It is worked out in the controller, which has all that it takes in memory; whoever shows it only reads a file. Never
+more than a two-hundredth of the time goes into it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sluicegate.control.loop import LoopState
+from sluicegate.domain import Forecast, Situation
+from sluicegate.model.traffic import outside_rate
+from sluicegate.policy.catalogue import policy_entry
+from sluicegate.policy.demand import stations_of
+from sluicegate.runlog.files import write_whole
+
+_FACTORS = np.geomspace(0.25, 5.0, 24)
+_EVERY_S = 10.0
+_REST = 200.0
+
+
+@dataclass(slots=True)
+class WhatIf:
+    """Renews the table in ``path`` when it is due."""
+
+    path: Path
+    due_s: float = 0.0
+
+    def renew(self, state: LoopState, situation: Situation | None, now_s: float) -> None:
+        if situation is None or now_s < self.due_s:
+            return
+        began = time.perf_counter()
+        write_whole(self.path, json.dumps({"at_s": round(now_s, 3), **table(state, situation)}))
+        self.due_s = now_s + max(_EVERY_S, _REST * (time.perf_counter() - began))
+
+
+def table(state: LoopState, situation: Situation) -> dict[str, object]:
+    """One entry a load, from a quarter of the present one to five times as much."""
+    policy, rate = state.settings.policy, situation.arrivals_per_s
+    if policy_entry(policy.name).reactive:
+        return {"points": [], "note": f"{policy.name} only reacts: it has no plan for a load that is not there"}
+    if rate <= 0:
+        return {"points": [], "note": "no load yet"}
+    return {"points": [_point(policy.propose, policy.start(), _under(situation, f)) for f in _FACTORS.tolist()]}
+
+
+def _under(situation: Situation, factor: float) -> Situation:
+    """The same pipeline under a steady load: nothing waits, nothing is expected."""
+    arrivals = {name: rate * factor for name, rate in situation.operator_arrivals_per_s.items()}
+    seen = replace(situation.observation, sojourn=None, backlog_rows=None, operators={})
+    return replace(
+        situation,
+        arrivals_per_s=situation.arrivals_per_s * factor,
+        operator_arrivals_per_s=arrivals,
+        forecast=None,
+        observation=seen,
+    )
+
+
+def _point(propose: Callable[[Any, Situation], Any], memory: Any, situation: Situation) -> dict[str, object]:
+    _, proposal = propose(memory, situation)
+    k = np.array([proposal.processors[name] for name in situation.topology.names], dtype=np.int64)
+    mean_s = stations_of(situation).total_mean_s(k)
+    return {
+        "rate_per_s": outside_rate(situation.topology, situation.arrivals_per_s),
+        "processors": dict(proposal.processors),
+        "total": int(k.sum()),
+        "mean_s": mean_s if np.isfinite(mean_s) else None,
+        "feasible": bool(proposal.feasible and np.isfinite(mean_s)),
+        "why": "; ".join(proposal.reasons[:2]),
+    }
+
+
+def band(forecast: Forecast | None, level: float = 0.9) -> dict[str, object] | None:
+    """A forecast as the log shows it: the rates that the next steps stay between with probability ``level``."""
+    if forecast is None:
+        return None
+    low, high = (forecast.upper_per_s(q).round(3).tolist() for q in ((1 - level) / 2, (1 + level) / 2))
+    mean = forecast.mean_per_s.round(3).tolist()
+    return {"step_s": forecast.step_s, "mean_per_s": mean, "low_per_s": low, "high_per_s": high, "level": level}

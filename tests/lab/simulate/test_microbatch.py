@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import pytest
+
+from sluicegate.domain import BatchCosts, Edge, Operator, Topology
+from sluicegate.lab.simulate import Behaviour, advance, begin, simulate
+from sluicegate.lab.simulate.distributions import gamma
+from sluicegate.model.microbatch import mean_sojourn_s, settled_batch_s
+
+COSTS = BatchCosts(overhead_s=0.137, per_task_s=0.029, commit_s=0.04)
+
+
+def one(service_per_s: float = 500.0, costs: BatchCosts | None = COSTS) -> Topology:
+    return Topology("one", (Operator("a", service_per_s, batch=costs),), (Edge("source", "a"),))
+
+
+def exact_back_to_back_s(rate: float, mu: float, k: int, costs: BatchCosts) -> float:
+    """The law with Poisson arrivals' chance: longer batches hold more rows.
+
+    v/b* = rho/(k mu)/(1 - rho^2) is how much the length of a batch varies; a row sees its own batch and the one before
+    it longer by that, and counts itself: 1.5 b* + (0.5 + rho) v/b* + 1/(k mu) - commit.
+    """
+    rho, each = rate / (k * mu), 1 / (k * mu)
+    settled = settled_batch_s(rate, mu, k, costs.overhead_s, costs.per_task_s)
+    return 1.5 * settled + (0.5 + rho) * rho * each / (1 - rho**2) + each - costs.commit_s
+
+
+@pytest.mark.parametrize(("k", "load"), [(1, 0.2), (1, 0.8), (2, 0.5), (4, 0.4), (4, 0.8), (8, 0.6)])
+def test_batches_back_to_back_take_one_and_a_half_settled_batches_less_the_commit(k: int, load: float) -> None:
+    rate = load * k * 500.0
+    result = simulate(one(), rate, {"a": k}, 2_000, seed=k, mode="micro-batch")
+    assert result.mean_s is not None
+    assert result.ci95_s is not None
+    assert abs(result.mean_s - exact_back_to_back_s(rate, 500.0, k, COSTS)) <= result.ci95_s
+    assert result.mean_s == pytest.approx(mean_sojourn_s(rate, 500.0, k, COSTS), rel=0.02)
+    station = result.operators["a"]
+    assert station.batch_s == pytest.approx(settled_batch_s(rate, 500.0, k, 0.137, 0.029), rel=0.02)
+    assert station.utilisation == pytest.approx(load, rel=0.02)
+
+
+@pytest.mark.parametrize("pace", [1.0, 2.5])
+def test_batches_on_a_pace_wait_half_of_it_and_then_take_their_time(pace: float) -> None:
+    rate, k = 400.0, 2
+    behaviour = Behaviour(pace_s={"a": pace})
+    result = simulate(one(), rate, {"a": k}, 5_000, seed=1, mode="micro-batch", behaviour=behaviour)
+    law = mean_sojourn_s(rate, 500.0, k, COSTS, every_s=pace)
+    assert result.mean_s is not None
+    assert result.ci95_s is not None
+    # a row is in its batch for certain: one row more than the mean
+    assert abs(result.mean_s - (law + 1 / (k * 500.0))) <= result.ci95_s
+
+
+def test_a_batch_longer_than_its_pace_is_followed_at_once() -> None:
+    paced = simulate(one(), 700.0, {"a": 2}, 2_000, 1, mode="micro-batch", behaviour=Behaviour(pace_s={"a": 0.01}))
+    free = simulate(one(), 700.0, {"a": 2}, 2_000, 1, mode="micro-batch")
+    assert paced.mean_s == pytest.approx(free.mean_s, rel=0.02)
+
+
+@pytest.mark.parametrize("pace", [0.1, 0.3, 0.7, 1.0])
+def test_no_beat_of_a_pace_is_left_out_or_doubled(pace: float) -> None:
+    quick = one(1e6, BatchCosts(0.01, 0.0))
+    world = begin(quick, 1_000.0, {"a": 1}, 1, mode="declared", behaviour=Behaviour(pace_s={"a": pace}))
+    seen = advance(world, 999.5 * pace)
+    assert len(seen.of("a").batches) == 999
+
+
+def test_operators_on_one_pace_fall_into_step_again_after_slow_batches() -> None:
+    """The second starts when the first has published: its rows wait for nothing, but where batches vary."""
+    costs = BatchCosts(overhead_s=0.2, per_task_s=0.0)
+    chain = Topology(
+        "chain",
+        (Operator("a", 1e4, batch=costs), Operator("b", 1e4, batch=costs)),
+        (Edge("source", "a"), Edge("a", "b")),
+    )
+    behaviour = Behaviour(pace_s={"a": 1.0, "b": 1.0}, batch_noise_of={"a": gamma(0.2), "b": gamma(0.2)})
+    result = simulate(chain, 100.0, {"a": 1, "b": 1}, 2_000, seed=1, mode="declared", behaviour=behaviour)
+    assert result.operators["b"].mean_s == pytest.approx(0.21, abs=0.02)
+
+
+def test_more_tasks_than_the_best_number_make_every_row_slower() -> None:
+    means = [simulate(one(), 800.0, {"a": k}, 1_000, 1, mode="micro-batch").mean_s for k in (2, 5, 16)]
+    assert None not in means
+    assert means[1] == min(mean for mean in means if mean is not None)
+
+
+def test_rows_published_together_go_into_one_batch_downstream() -> None:
+    chain = Topology(
+        "chain",
+        (Operator("a", 500.0, batch=COSTS), Operator("b", 500.0, batch=COSTS)),
+        (Edge("source", "a"), Edge("a", "b")),
+    )
+    result = simulate(chain, 300.0, {"a": 1, "b": 1}, 2_000, seed=1, mode="micro-batch")
+    first, second = result.operators["a"], result.operators["b"]
+    assert first.batch_s is not None
+    assert second.batch_s is not None
+    assert second.batch_s == pytest.approx(first.batch_s, rel=0.02)
+    # b meets whole batches: the next one comes when the last is nearly done, so its rows wait less than half a batch
+    assert second.mean_s is not None
+    assert first.mean_s is not None
+    assert second.batch_s - COSTS.commit_s - 1e-6 <= second.mean_s <= first.mean_s
+
+
+def test_noise_on_batches_makes_rows_wait_longer() -> None:
+    steady = simulate(one(), 300.0, {"a": 1}, 5_000, 1, mode="micro-batch")
+    noisy = simulate(one(), 300.0, {"a": 1}, 5_000, 1, mode="micro-batch", behaviour=Behaviour(batch_noise=gamma(0.2)))
+    assert steady.mean_s is not None
+    assert noisy.mean_s is not None
+    assert noisy.mean_s > 1.03 * steady.mean_s
+
+
+def test_an_operator_without_costs_runs_at_those_measured_on_spark() -> None:
+    plain = simulate(one(costs=None), 300.0, {"a": 1}, 1_000, 1, mode="micro-batch")
+    assert plain == simulate(one(), 300.0, {"a": 1}, 1_000, 1, mode="micro-batch")
+
+
+def test_a_loop_of_batches_settles() -> None:
+    loop = Topology("loop", (Operator("a", 500.0, batch=COSTS),), (Edge("source", "a"), Edge("a", "a", 0.5)))
+    result = simulate(loop, 150.0, {"a": 1}, 2_000, seed=1, mode="micro-batch")
+    assert result.stable
+    assert result.operators["a"].arrivals_per_s == pytest.approx(300.0, rel=0.02)
+
+
+def test_copies_beyond_the_first_pool_are_published_all_the_same() -> None:
+    fan = Topology(
+        "fan",
+        (Operator("a", 900.0, batch=COSTS), Operator("b", 40_000.0, batch=COSTS)),
+        (Edge("source", "a"), Edge("a", "b", 30.0)),
+    )
+    result = simulate(fan, 400.0, {"a": 1, "b": 1}, 200, seed=1, mode="micro-batch")
+    assert result.operators["b"].arrivals_per_s == pytest.approx(12_000.0, rel=0.05)
+
+
+def test_a_commit_longer_than_the_batch_publishes_at_its_start() -> None:
+    costs = BatchCosts(overhead_s=0.01, per_task_s=0.0, commit_s=10.0)
+    result = simulate(one(1000.0, costs), 100.0, {"a": 1}, 500, 1, mode="micro-batch")
+    assert result.mean_s is not None
+    assert 0 <= result.mean_s < 0.02

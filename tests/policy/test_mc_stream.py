@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluicegate.domain import (
+    BatchCosts,
+    Edge,
+    Limits,
+    Observation,
+    Operator,
+    OperatorObservation,
+    Situation,
+    Topology,
+)
+from sluicegate.errors import BadInput
+from sluicegate.model.erlang import mean_sojourn_s
+from sluicegate.policy.demand import situation_at
+from sluicegate.policy.papers.mc_stream import McStream, McStreamMemory, last_that
+from sluicegate.policy.policy import Policy
+
+POLICY: Policy[McStreamMemory | None] = McStream()
+
+
+def top_n(*, stateful: bool = False) -> Topology:
+    rates = {"reader": 1000.0, "count": 250.0, "rank": 500.0, "merge": 4000.0}
+    names = list(rates)
+    edges = [Edge("source", "reader"), *(Edge(a, b) for a, b in pairwise(names))]
+    return Topology("top_n", tuple(Operator(n, r, stateful=stateful) for n, r in rates.items()), tuple(edges))
+
+
+def seen(
+    topology: Topology, rate: float, running: Mapping[str, int], queues: Mapping[str, tuple[float, ...]]
+) -> Situation:
+    operators = {name: OperatorObservation(instance_queues=lengths) for name, lengths in queues.items()}
+    return replace(situation_at(topology, rate), observation=Observation(0.0, rate, running, operators))
+
+
+def first_plan(topology: Topology, rate: float) -> tuple[McStreamMemory | None, dict[str, int]]:
+    memory, proposal = POLICY.propose(None, situation_at(topology, rate))
+    return memory, dict(proposal.processors)
+
+
+def test_the_first_vertex_grows_until_one_more_gains_less_than_a_hundredth() -> None:
+    _, running = first_plan(top_n(), 5000.0)
+    m = running["reader"]
+    here, before, after = (mean_sojourn_s(5000.0, 1000.0, k) for k in (m, m - 1, m + 1))
+    assert here < before * 0.99
+    assert after >= here * 0.99
+
+
+def test_the_others_follow_in_proportion_to_their_demand() -> None:
+    _, running = first_plan(top_n(), 5000.0)
+    m = running["reader"]
+    assert running == {"reader": m, "count": 4 * m, "rank": 2 * m, "merge": -(-m // 4)}
+
+
+def test_a_stronger_node_needs_fewer_instances() -> None:
+    _, proposal = McStream(capacity_of={"count": 2.0}).propose(None, situation_at(top_n(), 5000.0))
+    assert proposal.processors["count"] == 2 * proposal.processors["reader"]
+
+
+def test_no_rows_need_one_instance_each() -> None:
+    _, proposal = POLICY.propose(POLICY.start(), situation_at(top_n(), 0.0))
+    assert set(proposal.processors.values()) == {1}
+    assert "no rows arrive" in proposal.reasons[0]
+
+
+def test_a_first_vertex_without_rows_is_passed_over() -> None:
+    edges = (Edge("source:a", "a"), Edge("source:b", "b"), Edge("a", "c"), Edge("b", "c"))
+    topology = Topology("t", tuple(Operator(n, 10.0) for n in "abc"), edges, {"source:a": 0.0, "source:b": 1.0})
+    _, proposal = POLICY.propose(None, situation_at(topology, 50.0))
+    assert proposal.processors["a"] == 1
+    assert proposal.processors["b"] == proposal.processors["c"] > 5
+
+
+def test_micro_batches_stop_where_more_tasks_hurt() -> None:
+    batch = BatchCosts(overhead_s=0.1, per_task_s=0.2)
+    topology = Topology("t", (Operator("a", 100.0, batch=batch),), (Edge("source", "a"),))
+    _, proposal = POLICY.propose(None, situation_at(topology, 150.0))
+    assert proposal.processors["a"] == 3
+
+
+def test_erratum_a_queue_out_of_bounds_updates_that_vertex_only() -> None:
+    memory, running = first_plan(top_n(), 1000.0)
+    queues = {name: (100.0,) * count for name, count in running.items()}
+    queues["count"] = (900.0,) * running["count"]
+    _, proposal = POLICY.propose(memory, seen(top_n(), 5000.0, running, queues))
+    assert proposal.processors["count"] > running["count"]
+    assert all(proposal.processors[name] == running[name] for name in running if name != "count")
+
+
+def test_an_empty_queue_lets_instances_go() -> None:
+    memory, running = first_plan(top_n(), 5000.0)
+    queues = {name: (0.0,) * count for name, count in running.items()}
+    _, proposal = POLICY.propose(memory, seen(top_n(), 1000.0, running, queues))
+    assert all(proposal.processors[name] < running[name] for name in ("reader", "count", "rank"))
+
+
+def test_what_really_runs_is_kept_while_its_queue_is_within_bounds() -> None:
+    memory, running = first_plan(top_n(), 1000.0)
+    running["rank"] += 3
+    queues = {name: (50.0,) * count for name, count in running.items()}
+    _, proposal = POLICY.propose(memory, seen(top_n(), 1000.0, running, queues))
+    assert dict(proposal.processors) == running
+
+
+def test_a_vertex_whose_queue_nobody_measured_follows_the_model() -> None:
+    memory, running = first_plan(top_n(), 1000.0)
+    _, proposal = POLICY.propose(memory, seen(top_n(), 5000.0, running, {}))
+    assert dict(proposal.processors) == first_plan(top_n(), 5000.0)[1]
+
+
+def test_the_queue_of_the_whole_vertex_stands_for_those_of_its_instances() -> None:
+    memory, running = first_plan(top_n(), 1000.0)
+    operators = {name: OperatorObservation(queue_rows=100.0 * count) for name, count in running.items()}
+    situation = situation_at(top_n(), 5000.0)
+    situation = replace(situation, observation=Observation(0.0, 5000.0, running, operators))
+    _, proposal = POLICY.propose(memory, situation)
+    assert dict(proposal.processors) == running
+    assert not proposal.shares
+
+
+def uneven(running: Mapping[str, int]) -> dict[str, tuple[float, ...]]:
+    even = {name: (300.0,) * count for name, count in running.items()}
+    return {**even, "count": (900.0, *(100.0,) * (running["count"] - 1))}
+
+
+@pytest.mark.parametrize(("stateful", "how"), [(False, "row by row"), (True, "by moving key groups")])
+def test_an_uneven_vertex_is_routed_by_free_places(stateful: bool, how: str) -> None:
+    topology = top_n(stateful=stateful)
+    memory, running = first_plan(topology, 200.0)
+    running["count"] = 3
+    memory, proposal = POLICY.propose(memory, seen(topology, 200.0, running, uneven(running)))
+    assert proposal.shares["count"] == pytest.approx((124 / 1972, 924 / 1972, 924 / 1972))
+    assert any(how in reason for reason in proposal.reasons)
+
+
+def test_shares_stay_until_the_queues_ask_for_others_or_the_number_changes() -> None:
+    memory, running = first_plan(top_n(), 200.0)
+    running["count"] = 3
+    memory, first = POLICY.propose(memory, seen(top_n(), 200.0, running, uneven(running)))
+    even = {name: (300.0,) * count for name, count in running.items()}
+    memory, later = POLICY.propose(memory, seen(top_n(), 200.0, running, even))
+    assert later.shares == first.shares
+    grown = {**running, "count": 4}
+    even = {name: (300.0,) * count for name, count in grown.items()}
+    _, after = POLICY.propose(memory, seen(top_n(), 200.0, grown, even))
+    assert not after.shares
+
+
+def test_a_budget_cuts_back_and_says_so() -> None:
+    _, proposal = POLICY.propose(None, situation_at(top_n(), 5000.0, limits=Limits(budget=40)))
+    assert (proposal.total, proposal.feasible) == (40, False)
+    assert "the budget is 40" in proposal.reasons[-1]
+
+
+rates = st.floats(0.5, 3000.0)
+
+
+@settings(max_examples=60)
+@given(st.lists(rates, min_size=1, max_size=5), st.floats(0, 5000), st.integers(5, 60), st.integers(1, 20))
+def test_limits_are_always_kept(services: list[float], rate: float, budget: int, most: int) -> None:
+    names = [f"op{i}" for i in range(len(services))]
+    edges = [Edge("source", "op0"), *(Edge(a, b) for a, b in pairwise(names))]
+    topology = Topology("t", tuple(map(Operator, names, services)), tuple(edges))
+    limits = Limits(budget=budget, most=most)
+    memory, proposal = POLICY.propose(None, situation_at(topology, rate, limits=limits))
+    _, again = POLICY.propose(memory, situation_at(topology, 2 * rate, limits=limits))
+    for one in (proposal, again):
+        assert set(one.processors) == set(names)
+        assert all(1 <= count <= most for count in one.processors.values())
+        assert one.total <= budget
+
+
+@settings(max_examples=60)
+@given(st.lists(rates, min_size=1, max_size=5), st.floats(0.1, 5000))
+def test_without_limits_every_vertex_keeps_up(services: list[float], rate: float) -> None:
+    names = [f"op{i}" for i in range(len(services))]
+    edges = [Edge("source", "op0"), *(Edge(a, b) for a, b in pairwise(names))]
+    topology = Topology("t", tuple(map(Operator, names, services)), tuple(edges))
+    _, proposal = POLICY.propose(None, situation_at(topology, rate))
+    assert all(proposal.processors[o.name] * o.service_per_s > rate for o in topology.operators)
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**6))
+def test_the_steps_find_the_last_instance_that_improves(bound: int, most: int) -> None:
+    looks = 0
+
+    def counted(improves: Callable[[int], bool]) -> Callable[[int], bool]:
+        def look(m: int) -> bool:
+            nonlocal looks
+            looks += 1
+            return improves(m)
+
+        return look
+
+    assert last_that(counted(lambda m: m <= bound), most) == min(bound, most)
+    assert looks <= 45
+
+
+def test_a_rate_beyond_every_limit_ends_and_is_cut() -> None:
+    topology = Topology("t", (Operator("a", 1e-9),), (Edge("source", "a"),))
+    _, proposal = POLICY.propose(None, situation_at(topology, 1e15, limits=Limits(most=7)))
+    assert (dict(proposal.processors), proposal.feasible) == ({"a": 7}, False)
+
+
+def test_a_rate_beyond_the_search_is_not_feasible() -> None:
+    topology = Topology("t", (Operator("a", 1.0),), (Edge("source", "a"),))
+    _, proposal = POLICY.propose(None, situation_at(topology, 2e6))
+    assert (proposal.total, proposal.feasible) == (1_000_000, False)
+
+
+def test_bad_settings_are_refused() -> None:
+    with pytest.raises(BadInput, match="least_gain"):
+        McStream(least_gain=0.0)
+    with pytest.raises(BadInput, match="capacity"):
+        McStream(capacity_of={"a": 0.0})
