@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from sluicegate.cli.advise import advise
 from sluicegate.cli.apps import apps
 from sluicegate.cli.cluster import app as cluster
 from sluicegate.cli.demo import demo
@@ -24,6 +25,7 @@ def add_working(app: typer.Typer) -> None:
     app.command()(plan)
     app.command()(simulate)
     app.command()(replay)
+    app.command()(advise)
     app.command()(reproduce)
     app.add_typer(cluster, name="cluster")
     app.command()(apps)
