@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,13 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.spark.small_pipelines import refused
 
-from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.declaration import Pipeline, Stream, Write
+from sluicegate.spark.pipeline.event_time import EdgeNode, event_times, is_defined_twice, marked, without_replaced
 from sluicegate.spark.pipeline.runtime import Running, start
 
 pytestmark = pytest.mark.slow
 
 EVENTS, CLICKS = "id long, at timestamp", "id long, seen timestamp"
-ROUNDS = 5
+ROUNDS = 4
 LAST_S = 71
 """Rows from then on are removed by a filter."""
 Rows = list[tuple[object, ...]]
@@ -56,46 +56,58 @@ def as_events(rows: DataFrame) -> DataFrame:
     return rows.select("id", F.col("seen").alias("at"))
 
 
+def by_output(rows: DataFrame) -> DataFrame:
+    return as_events(rows).withColumn("output", F.lit("all"))
+
+
 def joined(events: DataFrame, clicks: DataFrame) -> DataFrame:
     near = F.expr("id = other AND seen >= at AND seen < at + INTERVAL 4 SECONDS")
     return events.join(clicks.withColumnRenamed("id", "other"), near, "leftOuter")
 
 
+def after_join(pairs: DataFrame) -> DataFrame:
+    """Reads two columns of event time, and needs one of them."""
+    return windows(pairs.select("id", "at"))
+
+
 def plain(events: DataFrame, clicks: DataFrame) -> dict[str, DataFrame]:
     """Each answer as one query."""
-    marked = timed(events)
+    times = timed(events)
     return {
-        "windows": windows(marked),
-        "totals": totals(windows(marked)),
-        "firsts": firsts(marked),
-        "early_windows": windows(early(marked)),
-        "joined": joined(marked, clicked(clicks)),
-        "both": windows(marked.unionByName(as_events(clicked(clicks)))),
+        "windows": windows(times),
+        "totals": totals(windows(times)),
+        "firsts": firsts(times),
+        "early_windows": windows(early(times)),
+        "joined": joined(times, clicked(clicks)),
+        "after_join": after_join(joined(times, clicked(clicks))),
+        "both": windows(times.unionByName(as_events(clicked(clicks)))),
     }
 
 
-ANSWERS = ("windows", "totals", "firsts", "early_windows", "joined", "both")
+ANSWERS = ("windows", "totals", "firsts", "early_windows", "joined", "after_join", "both")
 
 
-def pipeline() -> Pipeline:
+def pipeline(write: Write | None = None) -> Pipeline:
     made = Pipeline("event_time")
-    marked = made.operator("timed", timed, made.source("events", EVENTS))
+    times = made.operator("timed", timed, made.source("events", EVENTS))
     seen = made.operator("clicked", clicked, made.source("clicks", CLICKS))
-    others = made.operator("others", as_events, seen)
-    with_state = {"stateful": True, "mode": "append", "key_groups": 2}
-    counted = made.operator("windows", windows, marked, **with_state)
+    others = made.splitter("others", by_output, seen, outputs=["all", "none"])
+    with_state: dict[str, Any] = {"stateful": True, "mode": "append", "key_groups": 2}
+    counted = made.operator("windows", windows, times, **with_state)
     made.operator("totals", totals, counted, **with_state)
-    made.operator("firsts", firsts, marked, **with_state)
-    made.operator("early_windows", windows, made.operator("early", early, marked), **with_state)
-    made.operator("joined", joined, marked, seen, **with_state)
-    made.operator("both", windows, marked | others, **with_state)
+    made.operator("firsts", firsts, times, **with_state)
+    made.operator("early_windows", windows, made.operator("early", early, times), **with_state)
+    pairs = made.operator("joined", joined, times, seen, **with_state)
+    made.operator("after_join", after_join, pairs, **with_state)
+    made.operator("both", windows, times | others["all"], **with_state)
+    made.sink("none", others["none"])
     for name in ANSWERS:
-        made.sink(name, type(marked)((name,)))
+        made.sink(name, Stream((name,)), write if name == "windows" else None)
     return made
 
 
 def events_of(number: int) -> pa.Table:
-    """Rows in order, one that is late and taken, one that is too late, and ids that come again one and two rounds on."""
+    """Rows in order, one that is late and taken, one that is too late; ids that come again one and two rounds on."""
     first = 20 * (number + 2)
     at_s = [first, first + 3, first + 7, first + 11, first + 15, first + 19, first - 8, first - 25]
     ids = [100 * number + i for i in range(len(at_s))]
@@ -110,7 +122,7 @@ def clicks_of(number: int) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "seen": seconds([first + 1, first + 9, first + 19])})
 
 
-def seconds(at_s: list[int]) -> pa.Array:
+def seconds(at_s: list[int]) -> pa.Array[Any]:
     return pa.array([s * 1_000_000 for s in at_s], pa.timestamp("us", tz="UTC"))
 
 
@@ -152,10 +164,18 @@ def feed(running: Running, number: int) -> None:
 
 @pytest.fixture(scope="module")
 def fused(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Rows]:
-    """As it comes: the watermarked stream lies on an edge, since several operators read it."""
-    with start(pipeline(), spark, tmp_path_factory.mktemp("fused")) as running:
+    """As it comes: the watermarked stream lies on an edge, since several operators read it. One batch fails once."""
+    calls: list[int] = []
+
+    def fails_once(_: DataFrame, batch: int) -> None:
+        calls.append(batch)
+        if len(calls) == 2:
+            raise OSError("the sink is away")
+
+    with start(pipeline(fails_once), spark, tmp_path_factory.mktemp("fused")) as running:
         for number in range(ROUNDS):
             feed(running, number)
+        assert calls[1] == calls[2], "the same batch again"
         return {name: rows_of(running.read(name)) for name in ANSWERS}
 
 
@@ -185,3 +205,50 @@ def test_and_with_every_operator_apart_while_k_moves_and_after_a_restart(
     answer: str, expected: dict[str, Rows], apart: dict[str, Rows]
 ) -> None:
     assert apart[answer] == expected[answer]
+
+
+def test_the_rows_that_are_too_late_are_dropped_and_those_within_the_delay_are_not(expected: dict[str, Rows]) -> None:
+    """Of the plain queries, so that what is compared with them is compared on both kinds."""
+    known = {row[0] for row in expected["firsts"]}
+    assert {100 * number + 6 for number in range(ROUNDS)} <= known
+    assert known.isdisjoint(100 * number + 7 for number in range(1, ROUNDS))
+
+
+def looped() -> Pipeline:
+    made = Pipeline("round")
+    times = made.operator("timed", timed, made.source("events", EVENTS))
+    back = made.loop("back", EVENTS)
+    turn = made.splitter(
+        "turn", lambda rows: rows.withColumn("output", F.lit("out")), times | back, outputs=["out", "again"]
+    )
+    made.close(back, turn["again"])
+    made.sink("out", turn["out"])
+    return made
+
+
+def test_a_watermark_and_a_loop_in_one_union_are_refused_before_the_start(spark: SparkSession, tmp_path: Path) -> None:
+    told = refused(spark, looped(), tmp_path)
+    assert told.startswith("operator 'turn' reads 'timed', which has a watermark, together with the loop 'back'")
+
+
+def test_a_watermark_defined_twice_in_one_query_is_refused_before_the_start(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    made = Pipeline("twice")
+    times = made.operator("timed", timed, made.source("events", EVENTS))
+    made.sink("again", made.operator("again", lambda rows: rows.withWatermark("at", "1 second"), times))
+    assert "'timed+again' defines a watermark on a stream that has one" in refused(spark, made, tmp_path)
+
+
+def test_a_watermark_that_the_reader_defines_itself_replaces_the_one_of_the_edge(spark: SparkSession) -> None:
+    rows = timed(spark.readStream.format("rate").load().selectExpr("value AS id", "timestamp AS at"))
+    bare = spark.readStream.format("rate").load().selectExpr("value AS id", "timestamp AS at")
+    read, nodes = marked(bare, "edge", rows.schema)
+    assert [type(node) for node in nodes] == [EdgeNode]
+    assert event_times(read.schema) == {"at": 10_000}
+    again = read.withWatermark("at", "1 second")
+    assert is_defined_twice(again)
+    kept = without_replaced(again, nodes)
+    assert not is_defined_twice(kept)
+    assert event_times(kept.schema) == {"at": 1_000}
+    assert not is_defined_twice(without_replaced(windows(read), nodes))

@@ -237,8 +237,8 @@ def _check_unions(pipeline: Pipeline, step: Step, schemas: Mapping[str, StructTy
         loop = next((name for name in union if name in pipeline.loops), None)
         if timed is not None and loop is not None:
             raise BadInput(
-                f"operator {step.name!r} reads {timed!r}, which has a watermark, together with the loop {loop!r}, whose "
-                "rows have none and would be dropped as late: call withWatermark behind the loop"
+                f"operator {step.name!r} reads {timed!r}, which has a watermark, together with the loop {loop!r}: "
+                "rows that come back would be dropped as late; call withWatermark behind the loop"
             )
 
 
