@@ -60,6 +60,15 @@ def test_a_batch_takes_no_more_rows_than_the_plan_allows_but_one_manifest_at_lea
     assert [bench.latest(start) for start in range(4)] == [1, 2, 3, 4]
 
 
+def test_a_manifest_without_rows_starts_a_batch_only_where_the_watermark_advances(bench: Bench) -> None:
+    for number, watermark_ms in enumerate([None, 7_000, 7_000, 6_000]):
+        bench.edge.publish(number, [], Births(), 1.0, watermark_ms=watermark_ms)
+    assert bench.latest() == 4
+    assert bench.latest(2) == 2, "what follows the advance has nothing for a batch"
+    bench.edge.publish(4, [], Births(), 1.0, watermark_ms=8_000)
+    assert bench.latest(2) == 5
+
+
 def test_no_batch_starts_while_the_pipeline_is_held(bench: Bench) -> None:
     bench.publish(5)
     bench.hold.write_text("stopping")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sluicegate.domain.births import Births
@@ -69,14 +69,22 @@ class FolderEdge:
             )
         return found
 
-    def publish(self, number: int, files: Iterable[DataFile], born: Births, at_s: float) -> Manifest:
-        """Put a batch on the edge: one rename. A batch that is there already stays as it was published first."""
+    def publish(
+        self, number: int, files: Iterable[DataFile], born: Births, at_s: float, watermark_ms: int | None = None
+    ) -> Manifest:
+        """Put a batch on the edge: one rename. A batch that is there already stays as it was published first.
+
+        A watermark never goes back: where the batch has an older one or none, it keeps that of the manifest before.
+        """
         known = self.manifest(number)
         if known is not None:
             return known
         before = self.manifest(number - 1) if number else None
         filled = tuple(file for file in files if file.rows)
         manifest = Manifest(number, filled, before.rows_after if before else 0, born, at_s)
+        known_ms = before.watermark_ms if before else None
+        advances = watermark_ms is not None and (known_ms is None or watermark_ms > known_ms)
+        manifest = replace(manifest, watermark_ms=watermark_ms if advances else known_ms, advances=advances)
         write_whole(self.manifest_path(number), manifest.to_json())
         return manifest
 

@@ -30,10 +30,19 @@ class Manifest:
     rows_before: int
     born: Births
     published_s: float
+    watermark_ms: int | None = None
+    """Of the rows up to this batch: none that comes later is older, but for late ones."""
+    advances: bool = False
+    """Whether the watermark is later than that of the manifest before."""
 
     @property
     def rows(self) -> int:
         return sum(file.rows for file in self.files)
+
+    @property
+    def matters(self) -> bool:
+        """Whether a reader has anything to do with it."""
+        return self.rows > 0 or self.advances
 
     @property
     def rows_after(self) -> int:
@@ -48,6 +57,7 @@ class Manifest:
                 "published_s": self.published_s,
                 "files": [[file.path, file.rows] for file in self.files],
                 "born": [[round(t, 4), w] for t, w in self.born.points],
+                **({} if self.watermark_ms is None else {"watermark": [self.watermark_ms, self.advances]}),
             }
         )
 
@@ -59,10 +69,13 @@ class Manifest:
         True
         """
         read = json.loads(text)
+        watermark_ms, advances = read.get("watermark", (None, False))
         return cls(
             number=int(read["number"]),
             files=tuple(DataFile(str(path), int(rows)) for path, rows in read["files"]),
             rows_before=int(read["rows_before"]),
             born=Births(tuple((float(t), float(w)) for t, w in read["born"])),
             published_s=float(read["published_s"]),
+            watermark_ms=watermark_ms,
+            advances=advances,
         )

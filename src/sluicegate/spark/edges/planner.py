@@ -117,13 +117,14 @@ class EdgePlanner:
     def _rows_wait(self) -> bool:
         """Whether there is anything for a batch; as long as Spark has not said where it is, there may be.
 
-        Without rows there is nothing: else a loop would run for ever on the empty manifests it writes itself.
+        Without rows, and with the watermark where it was, there is nothing: else a loop would run for ever on the empty
+        manifests it writes itself.
         """
         if self._at is None:
             return True
         self._looked = max(self._looked, self._at)
         while (found := self.edge.manifest(self._looked)) is not None:
-            if found.rows:
+            if found.matters:
                 return True
             self._looked += 1
         return self._looked - self._at >= _MOST_EMPTY

@@ -28,9 +28,10 @@ from sluicegate.spark.act.places import in_tasks
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.kept import exact_paths
 from sluicegate.spark.edges.manifest import DataFile, Manifest
-from sluicegate.spark.edges.offsets import batch_range
+from sluicegate.spark.edges.offsets import batch_range, last_committed
 from sluicegate.spark.edges.planner import EdgePlanner
 from sluicegate.spark.pipeline.declaration import OUTPUT, Write
+from sluicegate.spark.pipeline.event_time import QueryWatermark
 
 _COLD = 5
 """Batches after a start that pay for compiling and warming up."""
@@ -69,6 +70,12 @@ class BatchWriter:
     """The key groups of an operator with state."""
     passing: bool = False
     """Whether what it writes is deleted once its readers have taken it."""
+    watermark: QueryWatermark | None = None
+    """Where the query has one."""
+    timed: frozenset[str] = frozenset()
+    """The outputs whose rows have event time: their manifests carry the watermark on."""
+    another_after: int | None = None
+    """The last batch, where Spark follows it up with one that releases what the watermark has passed."""
     notes: dict[int, BatchNote] = field(default_factory=dict)
     started: int = 0
     hosts: tuple[str, ...] = ()
@@ -135,13 +142,36 @@ class BatchWriter:
             batch.write.format("noop").mode("overwrite").save()
         rows = sum(file.rows for output in files.values() for file in output)
         born = told if told is not None else Births.of([(guessed_s, float(rows))])
+        watermark_ms = self._advance(number)
         published = [
-            edge.publish(number, files[output], self._carried(output, files[output], born), time.time())
+            edge.publish(
+                number,
+                files[output],
+                self._carried(output, files[output], born),
+                time.time(),
+                watermark_ms=watermark_ms if output in self.timed else None,
+            )
             for output, edge in self.writes.items()
         ]
         if len(self.writes) > 1:
             self._record(number - 1).unlink(missing_ok=True)
         return sum(manifest.rows for manifest in published), born
+
+    def another_is_due(self) -> bool:
+        """Whether Spark, with its last batch committed, still runs one for what the watermark has passed."""
+        return self.another_after is not None and self.another_after == last_committed(self.checkpoint)
+
+    def _advance(self, number: int) -> int | None:
+        """Let the query's watermark follow those of the manifests taken; that of the rows which leave."""
+        if self.watermark is None:
+            return None
+        newest = {
+            edge: self.reads[edge].manifest(end - 1) for edge, (_, end) in batch_range(self.checkpoint, number).items()
+        }
+        carried = {edge: m.watermark_ms for edge, m in newest.items() if m is not None and m.watermark_ms is not None}
+        advanced = self.watermark.advance(number, carried)
+        self.another_after = number if advanced.another else None
+        return advanced.leaving_ms
 
     def _carried(self, output: str, files: tuple[DataFile, ...], born: Births) -> Births:
         """All births go on; round a loop only as many as it has rows, or they would go round for ever."""

@@ -23,6 +23,15 @@ from sluicegate.spark.edges.pace import Pace
 from sluicegate.spark.edges.planner import EdgePlanner
 from sluicegate.spark.pipeline.batch_writer import BatchWriter
 from sluicegate.spark.pipeline.declaration import OUTPUT, Pipeline, Step
+from sluicegate.spark.pipeline.event_time import (
+    EdgeNode,
+    QueryWatermark,
+    event_times,
+    is_defined_twice,
+    is_in,
+    marked,
+    without_replaced,
+)
 from sluicegate.spark.pipeline.fusion import Group
 from sluicegate.spark.pipeline.planned_stream import read_by
 
@@ -61,12 +70,16 @@ def prepare(pipeline: Pipeline, groups: tuple[Group, ...], spark: SparkSession, 
             FolderEdge(layout.edge(name)).create(schemas[name].json())
     prepared = []
     for group in groups:
-        stream, planners = _stream(Wiring(pipeline, groups, spark, layout), group, schemas)
+        stream, planners, nodes = _stream(Wiring(pipeline, groups, spark, layout), group, schemas)
         written = _written(group, stream.schema)
         for name in group.last.streams:
             schemas[name] = written
             FolderEdge(layout.edge(name)).create(written.json())
-        prepared.append(Prepared(group, stream, _writer(pipeline, group, layout, planners), planners))
+        writer = _writer(pipeline, group, layout, planners)
+        if is_in(stream):
+            writer.watermark = QueryWatermark(spark, nodes)
+            writer.timed = frozenset(writer.writes if event_times(written) else ())
+        prepared.append(Prepared(group, stream, writer, planners))
     _check_loops(pipeline, schemas)
     return prepared
 
@@ -74,6 +87,9 @@ def prepare(pipeline: Pipeline, groups: tuple[Group, ...], spark: SparkSession, 
 def start_query(spark: SparkSession, one: Prepared, name: str) -> StreamingQuery:
     """Start one query in a FAIR pool of its own, its state in as many parts as it has key groups."""
     with _STARTING:
+        one.writer.another_after = None  # Spark forgets at a start that it owes one
+        if one.writer.watermark is not None:
+            one.writer.watermark.query = name
         try:
             return _start_query(spark, one, name)
         except PySparkException as problem:
@@ -112,16 +128,23 @@ def _schema(name: str, ddl: str) -> StructType:
 
 def _stream(
     wiring: Wiring, group: Group, schemas: Mapping[str, StructType]
-) -> tuple[DataFrame, tuple[EdgePlanner, ...]]:
+) -> tuple[DataFrame, tuple[EdgePlanner, ...], tuple[EdgeNode, ...]]:
     first = group.first
     pace = Pace()
+    _check_unions(wiring.pipeline, first, schemas)
     read = [[_read(wiring, name, group, schemas[name], pace) for name in union] for union in first.reads]
-    unions = [reduce(DataFrame.unionByName, (stream for _, stream in union)) for union in read]
+    nodes = tuple(node for union in read for _, _, found in union for node in found)
+    unions = [reduce(DataFrame.unionByName, (stream for _, stream, _ in union)) for union in read]
     given = unions if first.source is None else [wiring.spark]
-    stream = _built(first.name, lambda: first.function(*given))
+    stream = without_replaced(_built(first.name, lambda: first.function(*given)), nodes)
     for step in group.steps[1:]:
-        stream = _next(step, stream)
-    return stream, tuple(planner for union in read for planner, _ in union)
+        stream = without_replaced(_next(step, stream), nodes)
+    if is_defined_twice(stream):
+        raise BadInput(
+            f"operator {group.name!r} defines a watermark on a stream that has one, which Spark refuses in one query: "
+            "call withWatermark once, or keep the operators apart with fuse=False"
+        )
+    return stream, tuple(planner for union in read for planner, _, _ in union), nodes
 
 
 def _next(step: Step, stream: DataFrame) -> DataFrame:
@@ -148,11 +171,13 @@ def _first_line(problem: Exception) -> str:
     return next((line.strip() for line in str(problem).splitlines() if line.strip()), "no reason given")[:300]
 
 
-def _read(wiring: Wiring, name: str, group: Group, schema: StructType, pace: Pace) -> tuple[EdgePlanner, DataFrame]:
-    layout = wiring.layout
+def _read(
+    wiring: Wiring, name: str, group: Group, schema: StructType, pace: Pace
+) -> tuple[EdgePlanner, DataFrame, tuple[EdgeNode, ...]]:
+    layout, edge = wiring.layout, wiring.pipeline.closed.get(name, name)
     planner = EdgePlanner(
         name=f"{group.name}:{name}:{uuid.uuid4().hex}",
-        edge=FolderEdge(layout.edge(wiring.pipeline.closed.get(name, name))),
+        edge=FolderEdge(layout.edge(edge)),
         operator=group.name,
         plan=PlanFile(layout.plan),
         hold=layout.hold,
@@ -160,7 +185,7 @@ def _read(wiring: Wiring, name: str, group: Group, schema: StructType, pace: Pac
         ahead=_ahead(wiring, group),
         pace=pace,
     )
-    return planner, read_by(wiring.spark, planner).schema(schema).load()
+    return planner, *marked(read_by(wiring.spark, planner).schema(schema).load(), edge, schema)
 
 
 def _ahead(wiring: Wiring, group: Group) -> tuple[Backlog, ...]:
@@ -203,6 +228,18 @@ def _writer(pipeline: Pipeline, group: Group, layout: Layout, planners: tuple[Ed
         passing=not any(sink.stream in names for sink in pipeline.sinks.values()),
         loops=frozenset(output for output, stream in outputs.items() if stream in pipeline.closed.values()),
     )
+
+
+def _check_unions(pipeline: Pipeline, step: Step, schemas: Mapping[str, StructType]) -> None:
+    """A row that goes round a loop may come back at any time: no watermark can be right for it."""
+    for union in step.reads:
+        timed = next((name for name in union if event_times(schemas[name])), None)
+        loop = next((name for name in union if name in pipeline.loops), None)
+        if timed is not None and loop is not None:
+            raise BadInput(
+                f"operator {step.name!r} reads {timed!r}, which has a watermark, together with the loop {loop!r}: "
+                "rows that come back would be dropped as late; call withWatermark behind the loop"
+            )
 
 
 def _check_loops(pipeline: Pipeline, schemas: Mapping[str, StructType]) -> None:

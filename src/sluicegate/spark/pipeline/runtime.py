@@ -205,10 +205,10 @@ class Running:
 
     def _caught_up(self, name: str) -> bool:
         writer = self._prepared[name].writer
-        if not _idle(writer.checkpoint):
+        if not _idle(writer.checkpoint) or writer.another_is_due():
             return False
         done = committed(writer.checkpoint)
-        return not any(m.rows for stream, edge in writer.reads.items() for m in edge.since(done.get(stream, 0)))
+        return not any(m.matters for stream, edge in writer.reads.items() for m in edge.since(done.get(stream, 0)))
 
     def _between_batches(self) -> bool:
         return all(self._settled(name, query) for name, query in self._queries.items())
@@ -217,7 +217,8 @@ class Running:
         """Neither in a batch nor on its way to the first one; a query that ended by itself has no batch."""
         if not query.isActive:
             return True
-        return _idle(self._prepared[name].writer.checkpoint) and not _starts(query)
+        writer = self._prepared[name].writer
+        return _idle(writer.checkpoint) and not writer.another_is_due() and not _starts(query)
 
     def _started(self) -> int:
         return sum(one.writer.started for one in self._prepared.values())
