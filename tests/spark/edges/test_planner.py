@@ -10,8 +10,8 @@ from sluicegate.domain.births import Births
 from sluicegate.runlog.plan_file import OperatorPlan, Plan, PlanFile
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.manifest import DataFile
-from sluicegate.spark.edges.pace import Pace
 from sluicegate.spark.edges.offsets import offset_of
+from sluicegate.spark.edges.pace import Pace
 from sluicegate.spark.edges.planner import EdgePlanner
 
 SCHEMA = '{"type": "struct", "fields": [{"name": "id", "type": "long"}]}'

@@ -5,7 +5,7 @@ Each raises ``EdgeSpoiled`` with one line for the first fault it finds.
 
 from __future__ import annotations
 
-from sluicegate.spark.edges.file_sums import check_file, check_size
+from sluicegate.spark.edges.file_sums import check_file
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.spoiled import manifest_spoiled
 
@@ -30,10 +30,9 @@ def check_reader(edge: FolderEdge, reader: str, first: int) -> None:
         )
 
 
-def check_data(edge: FolderEdge, sizes_only: bool = False) -> int:
-    """All data files are as they were written; how many there are. Reads all of them, unless only their sizes count."""
-    check = check_size if sizes_only else check_file
+def check_data(edge: FolderEdge) -> int:
+    """All data files are as they were written; how many there are. Reads all of them."""
     files = [(manifest.number, file) for manifest in edge.whole() for file in manifest.files]
     for number, file in files:
-        check(edge.folder, number, file)
+        check_file(edge.folder, number, file)
     return len(files)

@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 from sluicegate.runlog.layout import Layout
-from sluicegate.spark.edges.chain import check_data
+from sluicegate.spark.edges.file_sums import check_size
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.schema import schema_of
 
@@ -17,8 +17,11 @@ def read_stream(spark: SparkSession, folder: Path, stream: str) -> DataFrame:
     """All rows now on a stream whose edge is kept; the pipeline may be running or not."""
     edge = FolderEdge(Layout(folder).edge(stream))
     schema = schema_of(edge)
-    check_data(edge, sizes_only=True)  # what the files hold is checked as it is read
-    files = {str(edge.folder / file.path): file for manifest in edge.whole() for file in manifest.files}
+    files = {}
+    for manifest in edge.whole():
+        for file in manifest.files:
+            check_size(edge.folder, manifest.number, file)  # what it holds is checked as it is read
+            files[str(edge.folder / file.path)] = file
     if not files:
         return spark.createDataFrame([], schema)
     sums = {path: [file.size, file.sums] for path, file in files.items() if file.sums is not None}

@@ -21,8 +21,8 @@ from sluicegate.spark.edges.backlog import Backlog
 from sluicegate.spark.edges.file_sums import check_file, check_size
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.manifest import Manifest
-from sluicegate.spark.edges.pace import Pace
 from sluicegate.spark.edges.offsets import next_of, offset_of
+from sluicegate.spark.edges.pace import Pace
 from sluicegate.spark.edges.pieces import Piece, group_rows, piece_of
 from sluicegate.spark.edges.shares import cut
 from sluicegate.spark.edges.spoiled import EdgeSpoiled

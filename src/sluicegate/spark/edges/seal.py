@@ -22,7 +22,7 @@ def sealed(text: str) -> str:
     """The text of a JSON object with its checksum.
 
     >>> sealed('{"number": 3}')
-    '{"number": 3, "sum": "e3a4b3b5b94e8a5b"}'
+    '{"number": 3, "sum": "bd63d8a8bb8e952b"}'
     """
     body = text.removesuffix("}")
     return f'{body}{_KEY}{seal_of(body)}"}}'

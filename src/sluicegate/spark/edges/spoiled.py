@@ -18,7 +18,8 @@ def manifest_spoiled(edge: Path, number: int, what: str) -> EdgeSpoiled:
     """``what`` follows "manifest 7"."""
     name = f"manifests/{number:012d}.json"
     return EdgeSpoiled(
-        f"edge {edge.name!r}: manifest {number} {what}: restore {name} from a backup of {edge}, or start in a new folder"
+        f"edge {edge.name!r}: manifest {number} {what}: restore {name} from a backup of {edge}, or start in a new "
+        "folder"
     )
 
 

@@ -65,8 +65,8 @@ def _known(layout: Layout) -> RunningGraph | None:
     except ValueError as problem:
         what = "is no text" if isinstance(problem, UnicodeError) else str(problem)
         raise EdgeSpoiled(
-            f"{layout.description} {what}: restore it from a backup, or, if the pipeline is the same as before, delete it: "
-            "it is written anew at the start"
+            f"{layout.description} {what}: restore it from a backup, or, if the pipeline is the same as before, delete "
+            "it: it is written anew at the start"
         ) from problem
 
 
