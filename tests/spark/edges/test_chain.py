@@ -116,9 +116,9 @@ def test_manifests_of_older_versions_are_read_and_the_chain_goes_on_from_them(tm
 def test_an_edge_that_is_shorter_than_its_writer_or_reader_says_is_refused(edge: FolderEdge) -> None:
     check_writer(edge, "op", 4)
     check_reader(edge, "op", 5)
-    with pytest.raises(EdgeSpoiled, match="manifest 5 is missing, and operator 'op' has committed batch 6"):
+    with pytest.raises(EdgeSpoiled, match="manifest 6 is missing, and operator 'op' has committed its batch"):
         check_writer(edge, "op", 6)
-    with pytest.raises(EdgeSpoiled, match="manifest 5 is missing, and operator 'op' has read up to manifest 5"):
+    with pytest.raises(EdgeSpoiled, match="manifest 5 is missing, and operator 'op' has read it"):
         check_reader(edge, "op", 6)
 
 

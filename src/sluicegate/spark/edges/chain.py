@@ -15,9 +15,7 @@ def check_writer(edge: FolderEdge, writer: str, finished: int | None) -> None:
     manifests = edge.whole()
     newest = manifests[-1].number if manifests else -1
     if finished is not None and newest < finished:
-        raise manifest_spoiled(
-            edge.folder, newest + 1, f"is missing, and operator {writer!r} has committed batch {finished}"
-        )
+        raise manifest_spoiled(edge.folder, finished, f"is missing, and operator {writer!r} has committed its batch")
 
 
 def check_reader(edge: FolderEdge, reader: str, first: int) -> None:
@@ -25,9 +23,7 @@ def check_reader(edge: FolderEdge, reader: str, first: int) -> None:
     manifests = edge.whole()
     newest = manifests[-1].number if manifests else -1
     if first > newest + 1:
-        raise manifest_spoiled(
-            edge.folder, newest + 1, f"is missing, and operator {reader!r} has read up to manifest {first - 1}"
-        )
+        raise manifest_spoiled(edge.folder, first - 1, f"is missing, and operator {reader!r} has read it")
 
 
 def check_data(edge: FolderEdge) -> int:

@@ -63,7 +63,10 @@ class FolderEdge:
             text = read_if_there(path)
             if text is None:
                 return None
-            _columns(json.dumps(opened(text)[0]))
+            read, _ = opened(text)
+            _columns(json.dumps(read))
+            if read.keys() - {"type", "fields", "sum"}:
+                raise ValueError("was changed after it was written")
         except (ValueError, KeyError, TypeError) as problem:
             told = "is no text" if isinstance(problem, UnicodeError) else problem.args[0]
             what = told if isinstance(problem, ValueError) else "holds no columns"
