@@ -128,7 +128,7 @@ def test_new_manifests_are_found_by_looking_for_the_next_number(edge: FolderEdge
 
 
 def test_a_manifest_that_a_reader_asks_for_and_that_is_gone_is_told_in_one_line(edge: FolderEdge) -> None:
-    with pytest.raises(BadInput, match="lacks manifest 7"):
+    with pytest.raises(BadInput, match="manifest 7 is missing"):
         edge.need(7)
 
 

@@ -10,6 +10,7 @@ from sluicegate.domain.births import Births
 from sluicegate.runlog.plan_file import OperatorPlan, Plan, PlanFile
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.manifest import DataFile
+from sluicegate.spark.edges.offsets import offset_of
 from sluicegate.spark.edges.pace import Pace
 from sluicegate.spark.edges.planner import EdgePlanner
 
@@ -17,7 +18,7 @@ SCHEMA = '{"type": "struct", "fields": [{"name": "id", "type": "long"}]}'
 
 
 def offset(number: int) -> str:
-    return json.dumps({"edge": "edge", "next": number})
+    return offset_of("edge", number)
 
 
 class Bench:
@@ -173,7 +174,7 @@ def test_many_manifests_without_rows_are_taken_so_that_they_can_be_deleted(bench
 
 
 def test_a_reader_starts_at_the_first_manifest(bench: Bench) -> None:
-    assert json.loads(bench.planner.latest("")) == {"edge": "edge", "next": 0}
+    assert json.loads(bench.planner.latest("")) == json.loads(offset(0))
 
 
 def test_k_is_that_of_the_plan_when_the_batch_is_planned(bench: Bench) -> None:
@@ -181,7 +182,7 @@ def test_k_is_that_of_the_plan_when_the_batch_is_planned(bench: Bench) -> None:
     for k, expected in ((1, [200]), (4, [50] * 4), (2, [100] * 2)):
         bench.plan.write(Plan(k, {"op": OperatorPlan(k)}))
         planned = json.loads(bench.planner.tasks(offset(0), offset(4)))
-        assert [sum(take for *_, take in task) for task in planned["tasks"]] == expected
+        assert [sum(take for *_, take, _ in task) for task in planned["tasks"]] == expected
         assert list(bench.planner.task_rows) == expected
         assert planned["whole"]
         assert bench.planner.processors == k

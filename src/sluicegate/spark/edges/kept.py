@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 from sluicegate.runlog.layout import Layout
+from sluicegate.spark.edges.file_sums import check_size
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.schema import schema_of
 
@@ -15,9 +17,16 @@ def read_stream(spark: SparkSession, folder: Path, stream: str) -> DataFrame:
     """All rows now on a stream whose edge is kept; the pipeline may be running or not."""
     edge = FolderEdge(Layout(folder).edge(stream))
     schema = schema_of(edge)
-    manifests = [edge.need(number) for number in edge.numbers()]
-    paths = [str(edge.folder / file.path) for manifest in manifests for file in manifest.files]
-    return exact_paths(spark).schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+    files = {}
+    for manifest in edge.whole():
+        for file in manifest.files:
+            check_size(edge.folder, manifest.number, file)  # what it holds is checked as it is read
+            files[str(edge.folder / file.path)] = file
+    if not files:
+        return spark.createDataFrame([], schema)
+    sums = {path: [file.size, file.sums] for path, file in files.items() if file.sums is not None}
+    reader = exact_paths(spark).format("sluicegate.EdgeParquet").option("sums", json.dumps(sums))
+    return reader.schema(schema).load(list(files))
 
 
 def exact_paths(spark: SparkSession) -> DataFrameReader:

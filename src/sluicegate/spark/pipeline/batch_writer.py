@@ -25,17 +25,21 @@ from sluicegate.runlog.files import read_if_there, write_whole
 from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.act.group_loads import GroupLoads
 from sluicegate.spark.act.places import in_tasks
+from sluicegate.spark.edges.file_sums import sums_of
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.kept import exact_paths
 from sluicegate.spark.edges.manifest import DataFile, Manifest
 from sluicegate.spark.edges.offsets import batch_range, last_committed
 from sluicegate.spark.edges.planner import EdgePlanner
+from sluicegate.spark.edges.seal import opened, sealed
+from sluicegate.spark.edges.spoiled import file_spoiled
 from sluicegate.spark.pipeline.declaration import OUTPUT, Write
 from sluicegate.spark.pipeline.event_time import QueryWatermark
 
 _COLD = 5
 """Batches after a start that pay for compiling and warming up."""
 _ROW_GROUP_BYTES = 16 * 2**20
+_COMMITTER = ("spark.sql.parquet.output.committer.class", "sluicegate.EdgeCommitter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +118,9 @@ class BatchWriter:
 
     def tidy(self) -> None:
         """Remove what interrupted batches left, but not what a commit record names: that is still to be published."""
-        records = (json.loads(path.read_text(encoding="utf-8")) for path in self._record(0).parent.glob("*.json"))
-        needed = {Path(path).parts[1] for record in records for files in record.values() for path, _ in files}
+        numbers = [int(path.stem) for path in self._record(0).parent.glob("*.json") if path.stem.isdigit()]
+        records = [record for number in numbers if (record := self._read_record(number)) is not None]
+        needed = {Path(file.path).parts[1] for record in records for files in record.values() for file in files}
         shutil.rmtree(self._drafts, ignore_errors=True)
         for edge in self.writes.values():
             edge.sweep(needed)
@@ -137,7 +142,8 @@ class BatchWriter:
             files = self._files(batch, number)
             self._call_sinks(batch, files, number)
             if len(self.writes) > 1:
-                write_whole(self._record(number), json.dumps({o: [[f.path, f.rows] for f in files[o]] for o in files}))
+                named = {output: [file.as_list() for file in files[output]] for output in files}
+                write_whole(self._record(number), sealed(json.dumps({"outputs": named})))
         else:
             batch.write.format("noop").mode("overwrite").save()
         rows = sum(file.rows for output in files.values() for file in output)
@@ -186,11 +192,23 @@ class BatchWriter:
             (output, edge), *_ = self.writes.items()
             manifest = edge.manifest(number)
             return None if manifest is None else {output: manifest.files}
-        text = read_if_there(self._record(number))
-        if text is None:
-            return None
-        read = json.loads(text)
-        return {output: tuple(DataFile(path, rows) for path, rows in read.get(output, [])) for output in self.writes}
+        return self._read_record(number)
+
+    def _read_record(self, number: int) -> dict[str, tuple[DataFile, ...]] | None:
+        """The commit record of a batch. One that is spoiled is needed only as long as its batch may run again."""
+        try:
+            text = read_if_there(self._record(number))
+            if text is None:
+                return None
+            read, _ = opened(text)
+            named = read["outputs"] if isinstance(read.get("outputs"), dict) else read  # older versions: outputs only
+            return {output: tuple(DataFile.from_list(f) for f in named.get(output, [])) for output in self.writes}
+        except (ValueError, TypeError) as problem:
+            finished = last_committed(self.checkpoint)
+            if finished is not None and finished >= number:
+                return None
+            what = "is no text" if isinstance(problem, UnicodeError) else str(problem)
+            raise file_spoiled(f"operator {self.operator!r}", self._record(number), what) from problem
 
     def _record(self, number: int) -> Path:
         return self.checkpoint.parent / "commits" / f"{number}.json"
@@ -203,14 +221,16 @@ class BatchWriter:
         home = f"{number}-{uuid.uuid4().hex[:8]}"
         if len(self.writes) == 1 and "" in self.writes:
             edge = self.writes[""]
-            _save(batch, edge.folder / "data" / home, self.passing)
-            return {"": _listed(edge, f"data/{home}")}
+            folder = edge.folder / "data" / home
+            _save(batch, folder, self.passing)
+            return {"": _listed(edge, f"data/{home}", _told_sums(folder))}
         return self._split(batch, home)
 
     def _split(self, batch: DataFrame, home: str) -> dict[str, tuple[DataFile, ...]]:
         """One pass over the rows; each output's files then move to its own edge, on the same disk."""
         draft = self._drafts / home
         _save(batch, draft, self.passing, by_output=True)
+        sums = _told_sums(draft)
         found = {path.name.removeprefix(f"{OUTPUT}="): path for path in draft.iterdir() if path.is_dir()}
         unknown = sorted(set(found) - set(self.writes))
         if unknown:
@@ -219,7 +239,7 @@ class BatchWriter:
         for output, edge in self.writes.items():
             if output in found:
                 found[output].rename(edge.folder / "data" / home)
-            files[output] = _listed(edge, f"data/{home}")
+            files[output] = _listed(edge, f"data/{home}", sums)
         draft.rmdir()
         return files
 
@@ -232,19 +252,33 @@ class BatchWriter:
 
 
 def _save(batch: DataFrame, folder: Path, passing: bool, by_output: bool = False) -> None:
-    writer = batch.write.mode("overwrite").option("parquet.block.size", _ROW_GROUP_BYTES)
+    writer = batch.write.mode("overwrite").option("parquet.block.size", _ROW_GROUP_BYTES).option(*_COMMITTER)
     if passing:  # read once, soon, and deleted: what coding saves on disk it costs twice in time
         writer = writer.option("compression", "none").option("parquet.enable.dictionary", "false")
     (writer.partitionBy(OUTPUT) if by_output else writer).parquet(str(folder))
 
 
-def _listed(edge: FolderEdge, home: str) -> tuple[DataFile, ...]:
+def _told_sums(folder: Path) -> dict[str, tuple[int, str]]:
+    """By file name: its bytes and checksums, as the tasks that wrote a folder left them beside the files."""
+    found: dict[str, tuple[int, str]] = {}
+    for told in folder.glob("_sums-*") if folder.exists() else ():
+        for line in told.read_text(encoding="utf-8").splitlines():
+            path, size, sums = line.split("\t")
+            found[Path(path).name] = (int(size), sums)
+        told.unlink()
+    return found
+
+
+def _listed(edge: FolderEdge, home: str, sums: Mapping[str, tuple[int, str]]) -> tuple[DataFile, ...]:
     """The files of a folder with their rows, which Parquet keeps in its footer; a folder without rows goes."""
     folder = edge.folder / home
     if not folder.exists():
         return ()
     paths = sorted(path for path in folder.iterdir() if path.suffix == ".parquet")
-    files = [DataFile(f"{home}/{path.name}", pq.read_metadata(path).num_rows) for path in paths]
+    files = [
+        DataFile(f"{home}/{path.name}", pq.read_metadata(path).num_rows, *(sums.get(path.name) or sums_of(path)))
+        for path in paths
+    ]
     filled = tuple(file for file in files if file.rows)
     if not filled:
         shutil.rmtree(folder, ignore_errors=True)

@@ -8,11 +8,14 @@ from itertools import pairwise
 from pyspark.errors import StreamingQueryException
 
 from sluicegate.errors import SluicegateError
+from sluicegate.spark.edges.spoiled import EdgeSpoiled
 
 _ERROR = re.compile(r"(?:Caused by: )?(?:[\w.$]*[.$])?([A-Za-z_]\w*)(?::\s*(.*))?")
 _FRAME = re.compile(r"\s+\S")
 _SPARKS_OWN = "=== Streaming Query ==="
 _MOST = 300
+_SPOILED = re.compile(r"\bEdgeSpoiled: (.+)")
+"""Python's class and the jar's have one name, and their text is one line."""
 
 
 class OperatorFailed(SluicegateError):
@@ -40,6 +43,12 @@ def told(problem: StreamingQueryException) -> str:
         name, text = errors[-1][1], (errors[-1][2] or "").strip()
         return f"{name}: {text}"[:_MOST] if text else name
     return next((line.strip() for line in lines if line.strip()), "no reason given")[:_MOST]
+
+
+def spoiled(problem: object) -> EdgeSpoiled | None:
+    """The file that is missing or was changed, where that is what stopped a query: no try can help then."""
+    found = _SPOILED.findall(str(problem))
+    return EdgeSpoiled(found[-1].strip()) if found else None
 
 
 def slow_start(why: str) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sluicegate.domain import SINK, SOURCE, Edge, Operator, Topology
+from sluicegate.spark.edges.seal import opened, sealed
 from sluicegate.spark.pipeline.declaration import Pipeline
 from sluicegate.spark.pipeline.fusion import COSTS, Group, groups_of
 
@@ -60,13 +61,17 @@ class RunningGraph:
     def to_json(self) -> str:
         nodes = [{slot: getattr(node, slot) for slot in Node.__slots__} for node in self.nodes]
         document = {"name": self.name, "sources": self.sources, "kept": self.kept, "nodes": nodes}
-        return json.dumps(document, indent=1)
+        return sealed(json.dumps(document, indent=1))
 
     @classmethod
     def from_json(cls, text: str) -> RunningGraph:
-        read = json.loads(text)
-        nodes = tuple(_node_from(entry) for entry in read["nodes"])
-        return cls(str(read["name"]), tuple(read["sources"]), nodes, tuple(read["kept"]))
+        """What a text says; a ``ValueError`` tells what is wrong where it is not as it was written."""
+        read, _ = opened(text)
+        try:
+            nodes = tuple(_node_from(entry) for entry in read["nodes"])
+            return cls(str(read["name"]), tuple(read["sources"]), nodes, tuple(read["kept"]))
+        except (KeyError, TypeError) as problem:
+            raise ValueError("describes no pipeline") from problem
 
     def topology(self) -> Topology:
         """The graph as the loop plans for it; rates and costs are guesses until batches tell.

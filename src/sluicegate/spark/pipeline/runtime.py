@@ -33,7 +33,7 @@ from sluicegate.spark.edges.offsets import committed, last_batch, last_committed
 from sluicegate.spark.observe.node_loads import NodeLog
 from sluicegate.spark.observe.task_times import TaskTimes
 from sluicegate.spark.pipeline.declaration import Pipeline
-from sluicegate.spark.pipeline.failures import OperatorFailed, slow_start, told
+from sluicegate.spark.pipeline.failures import OperatorFailed, slow_start, spoiled, told
 from sluicegate.spark.pipeline.graph import RunningGraph, fused
 from sluicegate.spark.pipeline.planned_stream import forget
 from sluicegate.spark.pipeline.progress import ProgressLog, Watched
@@ -269,6 +269,9 @@ class Running:
         if self._stopping:
             return
         problem = query.exception()
+        if (lost := spoiled(problem)) is not None:
+            self.problem = lost
+            return
         at = last_batch(self._prepared[name].writer.checkpoint)
         before, times = self._failures.get(name, (None, 0))
         times = times + 1 if before == at else 1

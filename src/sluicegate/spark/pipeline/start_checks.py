@@ -8,7 +8,9 @@ from io import TextIOWrapper
 from sluicegate.errors import BadInput, EnvironmentLacks
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.layout import Layout
-from sluicegate.spark.edges.offsets import committed, last_batch
+from sluicegate.spark.edges.chain import check_reader, check_writer
+from sluicegate.spark.edges.offsets import check_checkpoint_files, committed, last_batch, last_committed
+from sluicegate.spark.edges.spoiled import EdgeSpoiled
 from sluicegate.spark.pipeline.graph import RunningGraph
 from sluicegate.spark.pipeline.queries import Prepared
 
@@ -36,10 +38,9 @@ def locked(layout: Layout) -> TextIOWrapper:
 
 def check_same(layout: Layout, graph: RunningGraph) -> None:
     """A folder goes on with the pipeline it began with."""
-    text = read_if_there(layout.description)
-    if text is None:
+    known = _known(layout)
+    if known is None:
         return
-    known = RunningGraph.from_json(text)
     if known.name != graph.name:
         raise BadInput(f"{layout.folder} belongs to pipeline {known.name!r}, not {graph.name!r}: choose another folder")
     shapes = [{(n.name, n.reads, n.writes, n.stateful, n.key_groups) for n in g.nodes} for g in (known, graph)]
@@ -57,10 +58,29 @@ def check_same(layout: Layout, graph: RunningGraph) -> None:
         )
 
 
+def _known(layout: Layout) -> RunningGraph | None:
+    try:
+        text = read_if_there(layout.description)
+        return None if text is None else RunningGraph.from_json(text)
+    except ValueError as problem:
+        what = "is no text" if isinstance(problem, UnicodeError) else str(problem)
+        raise EdgeSpoiled(
+            f"{layout.description} {what}: restore it from a backup, or, if the pipeline is the same as before, delete "
+            "it: it is written anew at the start"
+        ) from problem
+
+
 def check_checkpoint(one: Prepared, layout: Layout) -> None:
     """Spark's checkpoint and the edges must tell the same story, or rows would be lost or doubled."""
-    done, planned = committed(one.writer.checkpoint), last_batch(one.writer.checkpoint)
+    checkpoint = one.writer.checkpoint
+    check_checkpoint_files(checkpoint)
+    done, planned, finished = committed(checkpoint), last_batch(checkpoint), last_committed(checkpoint)
+    for edge in one.writer.writes.values():
+        if planned is not None and planned != finished:
+            edge.withdraw(planned)
+        check_writer(edge, one.group.name, finished)
     for stream, edge in one.writer.reads.items():
+        check_reader(edge, one.group.name, done.get(stream, 0))
         if not edge.serves(done.get(stream, 0)):
             raise BadInput(
                 f"operator {one.group.name!r} has read {stream!r} up to manifest {done.get(stream, 0)}, and the edge "
