@@ -76,6 +76,10 @@ class EdgePlanner:
         self._at = end = self._admit(first, wanted)
         return self._offset(end)
 
+    def held(self) -> bool:
+        """Whether no batch may start, not even one without rows."""
+        return self.hold.exists()
+
     def tasks(self, start: str, end: str) -> str:
         """The pieces of files that each task of a batch reads; ``whole`` where none is a part of a row group."""
         taken = [self.edge.need(number) for number in range(_next(start), _next(end))]
