@@ -287,5 +287,5 @@ def frame_of_pandas(frame: DataFrame) -> Any:
 
 
 def test_a_pandas_result_is_told_as_what_it_is(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="operator 'work' returned a pandas DataFrame: return a Spark one.*mapInPandas"):
+    with pytest.raises(BadInput, match=r"operator 'work' returned a pandas DataFrame: return a Spark one.*mapInPandas"):
         start(simple(frame_of_pandas), spark, tmp_path)

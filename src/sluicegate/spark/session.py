@@ -8,6 +8,7 @@ on a file system of their own, and of the jar only what reads edges and places t
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -136,6 +137,12 @@ def spark_is_gone(spark: SparkSession) -> EnvironmentLacks | None:
             "the Spark session was stopped while the pipeline ran: start again in the same folder, nothing is lost"
         )
     return None
+
+
+def stop_spark(spark: SparkSession) -> None:
+    """Stop a session; one whose Java process is gone is stopped already."""
+    with contextlib.suppress(Py4JError, PySparkException, OSError):
+        spark.stop()
 
 
 def _said(problem: Exception) -> str:
