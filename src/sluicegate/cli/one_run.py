@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -90,6 +91,8 @@ def carry_out(wanted: Wanted, home: Path, out: Console | None, beside: Beside | 
         slots = wanted.budget or ground.slots or spark.sparkContext.defaultParallelism
         control = Control(wanted.policy, wanted.promise, slots, dry_run=wanted.dry_run, startup_s=ground.startup_s)
         lines = ProgressLines(out, home) if out else None
+        if lines is not None:  # which tell what the log would: once is enough
+            logging.getLogger("sluicegate.pipeline").addHandler(logging.NullHandler())
         around = Surroundings(ground.fleet(spark), beside, lines, ctrl_c.leave)
         outcome = run_app(wanted.app, spark, home, wanted.load, wanted.length_s, control, wanted.fuse, around)
     except SluicegateError:

@@ -52,6 +52,8 @@ class Recovery:
     def failed(self, operator: str, batch: int, failure: Failure, now_s: float) -> Failing:
         first = Failing(operator, batch, now_s, 1, 1, failure.why, failure.fault.value, None)
         before = self.failing.get(operator)
+        if before is not None and before.batch != batch:  # that one came through before anybody looked
+            self.past.append(_episode(before, now_s, "goes on"))
         known = after(before, first, failure, self._limits_s.get(operator), now_s)
         self.failing[operator] = known
         if known.stopped:
@@ -79,7 +81,7 @@ class Recovery:
 
     @property
     def stopped(self) -> dict[str, OperatorFailed]:
-        return {name: self.problem_of(one) for name, one in self.failing.items() if one.stopped}
+        return {name: self.problem_of(one) for name, one in dict(self.failing).items() if one.stopped}
 
     def problem_of(self, one: Failing) -> OperatorFailed:
         return OperatorFailed(one.operator, one.batch, one.why, Fault(one.fault))

@@ -262,7 +262,7 @@ class Running:
         return [None if only_timers(checkpoint) else last_batch(checkpoint) for checkpoint in checkpoints]
 
     def _why_rows_wait(self) -> str:
-        failing = "; ".join(one.line(time.time()) for one in self._recovery.failing.values())
+        failing = "; ".join(one.line(time.time()) for one in list(self._recovery.failing.values()))
         return failing or "rows still wait: give more time or more processors"
 
     def _wait(
@@ -298,11 +298,12 @@ class Running:
                     self._mind(name, query, time.time())
                 if time.monotonic() - cleaned >= _CLEAN_EVERY_S:
                     cleaned = time.monotonic()
-                    self._clean()
+                    # a file that cannot be read stops its reader, which says so, and not everybody else
+                    with contextlib.suppress(SluicegateError, OSError, ValueError, KeyError):
+                        self._clean()
             except SluicegateError as problem:
                 self.problem = problem
             except (Py4JError, OSError):
-                # the disk may have room again, or what was to be deleted may be gone: the next look will show
                 self.problem = None if self._stopping else spark_is_gone(self.spark)
             except Exception as problem:
                 self.problem = SluicegateError(
