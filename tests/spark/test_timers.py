@@ -58,7 +58,7 @@ def pause_processor() -> StatefulProcessor:
         self.handle.registerTimer(timers.getCurrentProcessingTimeInMs() + QUIET_MS)
         yield from ()
 
-    def fire(self: Any, key: tuple[int], timers: Any, expired: Any) -> Iterator[pd.DataFrame]:
+    def fire(self: Any, key: Any, **timers: Any) -> Iterator[pd.DataFrame]:
         total = self.total.get()[0]
         self.total.clear()
         yield pd.DataFrame({"key": [key[0]], "n": [total]})
