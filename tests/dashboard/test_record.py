@@ -134,8 +134,10 @@ def test_an_operator_that_fails_is_told_when_it_begins_and_when_it_is_over(tmp_p
     record, heard = read(tmp_path), list[Any]()
     record.told = lambda kind, document: heard.append((kind, document))
     failing = Failing("count", 17, 88.0, 5, 5, "TimeoutError: timed out", "service", 108.0)
-    for now in ([failing], []):
+    for now, metric in (([failing], True), ([], False)):
         write_failures(tmp_path / "failures.json", now)
         record.look()
+        sample = b'sluicegate_operator_failing_since_seconds{fault="service",operator="count"} 88.0'
+        assert (sample in metrics_text(record)) is metric
     assert [(kind, len(document["operators"])) for kind, document in heard] == [("failures", 1), ("failures", 0)]
     assert run_document(record)["failures"] == {"operators": []}
