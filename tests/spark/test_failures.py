@@ -128,6 +128,8 @@ Caused by: java.io.FileNotFoundException: File file:/runs/shop/edges/lines/data/
         (WORKER + IN_CODE + "TypeError: 'NoneType' object is not iterable\n", Fault.CODE),
         (WORKER + IN_CODE + "shop.Unpaid: order 7\n", Fault.CODE),
         (WORKER + IN_CODE + "TypeError: timeout must be a number\n", Fault.CODE),
+        (WORKER + IN_CODE + "KeyError: 503\n", Fault.CODE),
+        (WORKER + IN_CODE + "shop.OverPassLimit: the parcel was lost, the order cancelled\n", Fault.CODE),
         (BY_SPARK, Fault.CODE),
         (WORKER + IN_CODE + "ConnectionRefusedError: [Errno 111] Connection refused\n", Fault.SERVICE),
         (WORKER + IN_CODE + "TimeoutError: timed out\n", Fault.SERVICE),

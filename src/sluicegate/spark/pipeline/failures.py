@@ -127,24 +127,24 @@ _SURE = frozenset(
 )
 """Errors that are the code's, whatever their text mentions."""
 _SERVICES = re.compile(
-    "connect|timeout|timedout|unavailable|socket|gaierror|refused|brokenpipe|network|unknownhost|noroute|throttl|"
-    "toomany|ratelimit|transient|operationalerror|interfaceerror|http|urlerror|ssl|kafka|broker|servicedown",
+    "connect|timeout|timedout|unavailable|socket|gaierror|refused|brokenpipe|network(?!x)|unknownhost|noroute|throttl|"
+    "toomanyrequests|ratelimit|transient|operationalerror|interfaceerror|http|urlerror|ssl(?:error|exception)|kafka|"
+    "broker|servicedown",
     re.IGNORECASE,
 )
 _SERVICE_SAYS = re.compile(
-    r"connection (?:was |is |has been )?(?:refused|reset|closed|aborted|lost|failed)|connect to|timed? ?out|"
-    r"temporarily|try again|unavailable|too many requests|\b(?:429|502|503|504)\b|server closed|unreachable|no route|"
-    r"not known|deadlock",
+    r"connection (?:was |is |has been )?(?:refused|reset|closed|aborted|lost|failed)|(?:not|fail\w*) (?:to )?connect|"
+    r"timed? ?out|temporarily|try again|unavailable|too many requests|(?:http|status|code|said)\W+(?:429|50[234])\b|"
+    r"50[234] (?:bad|service|gateway)|server closed|unreachable|no route to|service not known|deadlock",
     re.IGNORECASE,
 )
 _MACHINES = re.compile(
     r"(?:OS|IO|Memory|Permission|FileNotFound|BlockingIO|Interrupted|OutOfMemory|FileSystem|FS)(?:Error|Exception)"
 )
 _MACHINE_SAYS = re.compile(
-    r"No space left|Cannot allocate memory|Too many open files|quota exceeded|worker failed to connect back|"
-    r"CANNOT_OPEN_SOCKET|ExecutorLost|executor \S+ (?:is )?(?:lost|exited|decommissioned)|Executor.*(?:lost|killed)|"
-    r"FetchFailed|Could not find block|is shut ?down|cancelled",
-    re.IGNORECASE,
+    r"No space left|Cannot allocate memory|Too many open files|worker failed to connect back|CANNOT_OPEN_SOCKET|"
+    r"ExecutorLost|Executor heartbeat timed out|executor \S+ (?:is )?(?:lost|exited|decommissioned|removed)|"
+    r"FetchFailed|Could not find block|(?:Job|Stage) \d+ cancelled|SparkContext was shut ?down"
 )
 _DAMAGE_SAYS = re.compile(
     r"not a Parquet file|FAILED_READ_FILE|CANNOT_LOAD_STATE_STORE|CANNOT_READ_STATE|Incomplete log file|"
