@@ -171,7 +171,7 @@ def test_a_full_disk_is_told_in_one_line_and_with_room_made_the_run_goes_on_exac
         return pa.table({"id": pa.array(range(first, first + count), pa.int64())})
 
     ballast = small_disk / "ballast"
-    with start(pipeline(), spark, small_disk / "run") as running:
+    with start(pipeline(), spark, small_disk / "run", retry_for_s=2.0) as running:
         feed = running.feed("lines")
         feed.append(rows(0, 1000))
         running.drain()
@@ -185,6 +185,8 @@ def test_a_full_disk_is_told_in_one_line_and_with_room_made_the_run_goes_on_exac
         with pytest.raises(EnvironmentLacks, match="source 'lines': No space left on device: nothing published"):
             feed.append(rows(10_000, 50_000))
     assert "\n" not in str(failed.value)
+    assert "the machine lacks something" in str(failed.value)
+    assert failed.value.exit_code == 3
     ballast.unlink()
     with start(pipeline(), spark, small_disk / "run") as running:
         running.feed("lines").append(rows(10_000, 100))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from sluicegate.cli.outcome import as_document, show
 from sluicegate.cli.progress_lines import ProgressLines
 from sluicegate.cli.spark_log import quiet_spark
 from sluicegate.cli.wanted import Wanted
-from sluicegate.errors import EnvironmentLacks
+from sluicegate.errors import EnvironmentLacks, SluicegateError
 from sluicegate.report.run_page import run_page
 from sluicegate.runlog.files import write_whole
 from sluicegate.runlog.run_record import read_record
@@ -76,7 +77,7 @@ def carry_out(wanted: Wanted, home: Path, out: Console | None, beside: Beside | 
     from sluicegate.lab.running.run_app import Surroundings, run_app
     from sluicegate.spark.controller import Control
     from sluicegate.spark.ground import ground_of
-    from sluicegate.spark.session import spark_session
+    from sluicegate.spark.session import spark_is_gone, spark_session, stop_spark
 
     asked = wanted.ground
     _say(out, f"starting Spark ({asked.master}) and {wanted.app.name} in {home}")
@@ -90,10 +91,16 @@ def carry_out(wanted: Wanted, home: Path, out: Console | None, beside: Beside | 
         slots = wanted.budget or ground.slots or spark.sparkContext.defaultParallelism
         control = Control(wanted.policy, wanted.promise, slots, dry_run=wanted.dry_run, startup_s=ground.startup_s)
         lines = ProgressLines(out, home) if out else None
+        if lines is not None:  # which tell what the log would: once is enough
+            logging.getLogger("sluicegate.pipeline").addHandler(logging.NullHandler())
         around = Surroundings(ground.fleet(spark), beside, lines, ctrl_c.leave)
         outcome = run_app(wanted.app, spark, home, wanted.load, wanted.length_s, control, wanted.fuse, around)
+    except SluicegateError:
+        raise
+    except Exception as problem:  # whatever was under way when Java ended says so in words of its own
+        raise spark_is_gone(spark) or problem from None
     finally:
-        spark.stop()
+        stop_spark(spark)
         ctrl_c.forget()
     write_whole(home / "outcome.json", json.dumps(finite(as_document(outcome))))
     return outcome

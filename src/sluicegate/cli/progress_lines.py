@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from rich.markup import escape
 
 from sluicegate.report.figures import rate, seconds
 from sluicegate.runlog.batch_log import Tail
+from sluicegate.runlog.failures import Failing, read_failures
 from sluicegate.runlog.run_record import measured_s
 
 _EVERY_S = 5.0
@@ -20,7 +22,8 @@ class ProgressLines:
     """Told the share of the load that has been fed and the last look of the controller."""
 
     def __init__(self, out: Console, home: Path) -> None:
-        self._out, self._told_s = out, 0.0
+        self._out, self._told_s, self._failures = out, 0.0, home / "failures.json"
+        self._failing: dict[str, Failing] = {}
         self._decisions = Tail(home / "decisions.jsonl")
         for _ in self._decisions.lines():
             pass  # of an earlier run in this folder
@@ -28,11 +31,22 @@ class ProgressLines:
     def __call__(self, share: float, tick: dict[str, Any] | None) -> None:
         for line in self._decisions.lines():
             self._moved(json.loads(line))
+        self._tell_failures(time.time())
         if tick is not None and tick["at_s"] >= self._told_s + _EVERY_S:
             self._told_s = tick["at_s"]
             split = "  ".join(f"{name} {k}" for name, k in tick["running"].items())
             came = rate(tick.get("arrivals_per_s") or 0.0)
             self._print(f"{share:5.0%}  {came:>14}  latency {seconds(measured_s(tick)):>8}  processors: {split}")
+
+    def _tell_failures(self, now_s: float) -> None:
+        """When an operator begins to fail, at every try after that, when it stops, and when it works again."""
+        failing = {one.operator: one for one in read_failures(self._failures)}
+        for name, one in failing.items():
+            if self._failing.get(name) != one:
+                self._print(f"       {one.line(now_s)}")
+        for name in self._failing.keys() - failing.keys():
+            self._print(f"       {name}: works again after {now_s - self._failing[name].since_s:.0f} s")
+        self._failing = failing
 
     def _moved(self, decision: dict[str, Any]) -> None:
         moves = ", ".join(f"{r['operator']} {r['have']} -> {r['want']}" for r in decision["rescales"])

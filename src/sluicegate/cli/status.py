@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -47,7 +48,7 @@ def state_of(record: RunRecord, now_s: float) -> str:
 
 def as_document(record: RunRecord, now_s: float) -> dict[str, object]:
     """The JSON of the command; what was not measured is null."""
-    last, late = record.last, record.late(record.last)
+    last, late = record.last, record.broken
     return {
         "folder": str(record.folder),
         "app": record.app,
@@ -69,6 +70,7 @@ def as_document(record: RunRecord, now_s: float) -> dict[str, object]:
         "executors": counted(record, "executors"),
         "nodes": counted(record, "nodes"),
         "last_decision": record.decisions[-1] if record.decisions else None,
+        "failures": [asdict(one) for one in record.failing],
     }
 
 
@@ -93,7 +95,7 @@ def held(record: RunRecord) -> str:
 
 def headline(record: RunRecord, now_s: float) -> str:
     """App, policy, state and promise in one line of markup."""
-    late = record.late(record.last)
+    late = record.broken
     kept = "" if late is None else ", [bold red]broken now[/]" if late else ", [green]kept[/]"
     advice = " (only advises)" if record.control.get("dry_run") else ""
     return (
@@ -102,10 +104,17 @@ def headline(record: RunRecord, now_s: float) -> str:
     )
 
 
+def failing_lines(record: RunRecord, now_s: float) -> list[str]:
+    """A line for every operator that fails or has stopped."""
+    return [one.line(now_s) for one in record.failing]
+
+
 def _show(record: RunRecord, now_s: float, out: Console) -> None:
     last = record.last
     out.print(headline(record, now_s))
     out.print(f"[dim]{escape(str(record.folder))}[/]")
+    for text in failing_lines(record, now_s):
+        out.print(f"[bold red]{escape(text)}[/]")
     if not last:
         out.print("the controller has not looked yet")
         return

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from sluicegate.cli.status import headline, held
+from sluicegate.cli.status import failing_lines, headline, held
 from sluicegate.report.figures import clock, rate, seconds, share
 from sluicegate.runlog.run_record import Line, RunRecord, measured_s
 
@@ -25,6 +25,7 @@ def top_frame(record: RunRecord, now_s: float, out: Console) -> Group:
     ramp = _BLOCKS if out.encoding.startswith("utf") else _PLAIN
     return Group(
         Text.from_markup(headline(record, now_s)),
+        *(Text(text, style="bold red") for text in failing_lines(record, now_s)),
         Text(held(record)),
         Text(""),
         _lines(record, ramp, max(out.width - _BESIDE, 10)),

@@ -18,7 +18,7 @@ from sluicegate.runlog.layout import Layout
 
 Document = dict[str, Any]
 Told = Callable[[str, Document], None]
-DOCUMENTS = ("control", "what_if", "outcome")
+DOCUMENTS = ("control", "what_if", "outcome", "failures")
 _KEPT_DECISIONS = 500
 _KEPT_FLEET = 200
 _MAPPINGS = ("running", "operators", "sojourn", "pace_s", "forecast")

@@ -58,6 +58,11 @@ class Layout:
         return self.folder / "outcome.json"
 
     @property
+    def failures(self) -> Path:
+        """Which operators fail now, or have stopped; written by the driver."""
+        return self.folder / "failures.json"
+
+    @property
     def controller_log(self) -> Path:
         return self.folder / "controller.log"
 

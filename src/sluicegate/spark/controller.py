@@ -25,6 +25,7 @@ from sluicegate.forecast.catalogue import forecaster
 from sluicegate.policy.catalogue import AnyPolicy, live_policy_entry
 from sluicegate.policy.sluicegate import SluicegatePolicy
 from sluicegate.runlog.batch_log import Tail, append_line
+from sluicegate.runlog.failures import read_failures
 from sluicegate.runlog.files import read_if_there, write_whole
 from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.plan_file import OperatorPlan, PlanFile
@@ -119,11 +120,12 @@ class Controller:
             self._plan.change(operators)
 
     def _log(self, seen: Observation, decision: Decision) -> None:
+        failing = read_failures(self._layout.failures)
         if decision.moves:
             self._moves += 1
-            told = decision_document(decision, self._moves, self.state.situation)
+            told = decision_document(decision, self._moves, self.state.situation, failing)
             append_line(self._layout.decisions, json.dumps(told), _MOST_LOG_BYTES)
-        tick = tick_document(self.state, seen, decision, self._observer.executors)
+        tick = tick_document(self.state, seen, decision, self._observer.executors, failing)
         append_line(self._layout.ticks, json.dumps(tick), _MOST_LOG_BYTES)
 
 

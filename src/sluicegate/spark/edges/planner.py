@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -56,6 +57,8 @@ class EdgePlanner:
     """The k that the last batch was cut for."""
     task_rows: tuple[int, ...] = ()
     """And the rows of each of its tasks."""
+    owes: Callable[[], bool] = field(default=lambda: False)
+    """Whether Spark still runs a batch without rows for what the watermark has passed: it would not after a restart."""
     _at: int | None = None
     """Where its next batch begins, once it was asked."""
     _looked: int = 0
@@ -83,6 +86,10 @@ class EdgePlanner:
         self.pace.begin(wanted.pace_s)
         self._at = end = self._admit(first, wanted)
         return self._offset(end)
+
+    def held(self) -> bool:
+        """Whether no batch may start, not even one without rows, unless Spark owes it to the last one."""
+        return self.hold.exists() and not self.owes()
 
     def tasks(self, start: str, end: str) -> str:
         """The pieces of files that each task of a batch reads; ``whole`` where none is a part of a row group."""

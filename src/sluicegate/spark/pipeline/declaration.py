@@ -76,6 +76,8 @@ class Step:
     key_groups: int = 8
     source: str | None = None
     """Set where ``function`` takes the session and gives the stream of that source of Spark's own."""
+    retry_for_s: float | None = None
+    """How long it is tried again when it fails; where not given, as long as the pipeline says."""
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -134,14 +136,16 @@ class Pipeline:
         mode: str | None = None,
         fuse: bool = True,
         key_groups: int = 8,
+        retry_for_s: float | None = None,
     ) -> Stream:
         """A function from DataFrame to DataFrame, one argument a stream it reads.
 
         ``stateful`` ones (aggregations, deduplication, stream joins, transformWithState) keep their state in
         ``key_groups`` parts, which bounds k. ``mode`` is Spark's output mode: "update" for stateful ones, else
-        "append". ``fuse=False`` keeps the operator in a query of its own.
+        "append". ``fuse=False`` keeps the operator in a query of its own. ``retry_for_s`` is how long it is tried again
+        when it fails (a service that it calls is down, say); where not given, as long as ``start`` says: for ever.
         """
-        self._add(name, function, reads, (), stateful, mode, fuse, key_groups)
+        self._add(name, function, reads, (), stateful, mode, fuse, key_groups, retry_for_s)
         return Stream((name,))
 
     def splitter(
@@ -153,13 +157,14 @@ class Pipeline:
         stateful: bool = False,
         mode: str | None = None,
         key_groups: int = 8,
+        retry_for_s: float | None = None,
     ) -> Outputs:
         """An operator whose result has a column ``output`` that names, row by row, which of ``outputs`` it goes to."""
         if len(set(outputs)) != len(outputs) or len(outputs) < 1:
             raise BadInput(f"operator {name!r}: name its outputs, each once")
         for output in outputs:
             _check_name("output", output)
-        self._add(name, function, reads, tuple(outputs), stateful, mode, False, key_groups)
+        self._add(name, function, reads, tuple(outputs), stateful, mode, False, key_groups, retry_for_s)
         return Outputs(name, tuple(outputs))
 
     def loop(self, name: str, schema: str) -> Stream:
@@ -220,6 +225,7 @@ class Pipeline:
         mode: str | None,
         fuse: bool,
         key_groups: int,
+        retry_for_s: float | None,
     ) -> None:
         self._check_new("operator", name)
         if not reads:
@@ -227,6 +233,7 @@ class Pipeline:
         if key_groups < 1:
             raise BadInput(f"operator {name!r}: key_groups is {key_groups}, give at least 1")
         _check_function("operator", name, function)
+        check_retry("operator", name, retry_for_s)
         if mode is not None and mode not in _MODES:
             raise BadInput(f"operator {name!r}: mode is {mode!r}, give one of {', '.join(_MODES)}")
         known = self._known()
@@ -237,7 +244,9 @@ class Pipeline:
                 )
         used = mode or ("update" if stateful else "append")
         unions = tuple(union.names for union in reads)
-        self.steps[name] = Step(name, function, unions, outputs, stateful, used, fuse, key_groups)
+        self.steps[name] = Step(
+            name, function, unions, outputs, stateful, used, fuse, key_groups, retry_for_s=retry_for_s
+        )
 
     def _known(self) -> set[str]:
         """All streams there are so far."""
@@ -260,6 +269,12 @@ def _check_function(what: str, name: str, function: object) -> None:
         raise BadInput(f"{what} {name!r}: {function!r} is no function that gives a DataFrame")
     if name in (SOURCE, SINK):
         raise BadInput(f"{what} name {name!r} means the outside world: choose another")
+
+
+def check_retry(what: str, name: str, retry_for_s: float | None) -> None:
+    """A limit is a number of seconds, 0 for none at all."""
+    if retry_for_s is not None and not retry_for_s >= 0:
+        raise BadInput(f"{what} {name!r}: retry_for_s is {retry_for_s!r}, give seconds, 0 or more; None is for ever")
 
 
 def _check_name(what: str, name: str) -> None:

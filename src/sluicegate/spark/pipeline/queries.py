@@ -79,6 +79,8 @@ def prepare(pipeline: Pipeline, groups: tuple[Group, ...], spark: SparkSession, 
         if is_in(stream):
             writer.watermark = QueryWatermark(spark, nodes)
             writer.timed = frozenset(writer.writes if event_times(written) else ())
+            for planner in planners:
+                planner.owes = writer.another_is_due
         prepared.append(Prepared(group, stream, writer, planners))
     _check_loops(pipeline, schemas)
     return prepared
@@ -162,9 +164,21 @@ def _built(name: str, build: Callable[[], object]) -> DataFrame:
             f"operator {name!r} cannot be built: {type(problem).__name__}: {_first_line(problem)}"
         ) from problem
     if not isinstance(result, DataFrame) or not result.isStreaming:
-        what = "a DataFrame that is no stream" if isinstance(result, DataFrame) else type(result).__name__
-        raise BadInput(f"operator {name!r} returned {what}: return a DataFrame made from the streams it reads")
+        raise BadInput(f"operator {name!r} returned {_instead(result)}")
     return result
+
+
+def _instead(result: object) -> str:
+    """What an operator's function gave that is no stream, and what to do."""
+    if isinstance(result, DataFrame):
+        return "a DataFrame that is no stream: return one made from the streams it reads"
+    kind = type(result)
+    if kind.__name__ == "DataFrame":
+        return (
+            f"a {kind.__module__.partition('.')[0]} DataFrame: return a Spark one, made from the streams it reads; for "
+            "pandas code use mapInPandas, applyInPandas or transformWithStateInPandas"
+        )
+    return f"{kind.__name__}: return a Spark DataFrame made from the streams it reads"
 
 
 def _first_line(problem: Exception) -> str:
