@@ -14,6 +14,7 @@ import os
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sluicegate.config.goal_text import goal_from
 from sluicegate.control import loop
@@ -22,7 +23,7 @@ from sluicegate.control.rules import Rules
 from sluicegate.domain import Decision, Limits, Observation, Refusal
 from sluicegate.errors import BadInput
 from sluicegate.forecast.catalogue import forecaster
-from sluicegate.policy.catalogue import AnyPolicy, live_policy_entry
+from sluicegate.policy.catalogue import live_policy_entry
 from sluicegate.policy.sluicegate import SluicegatePolicy
 from sluicegate.runlog.batch_log import Tail, append_line
 from sluicegate.runlog.files import read_if_there, write_whole
@@ -32,6 +33,9 @@ from sluicegate.spark.documents import decision_document, tick_document
 from sluicegate.spark.pipeline.graph import RunningGraph
 from sluicegate.spark.pipeline.observing import Observer
 from sluicegate.spark.what_if import WhatIf
+
+if TYPE_CHECKING:
+    from sluicegate.policy.catalogue import AnyPolicy
 
 _LEAD_STEPS = 2
 _CALM_SHARE = 0.8
