@@ -36,7 +36,9 @@ def test_a_command_that_computes_nothing_loads_neither_spark_nor_compiled_code(
 
 def test_the_version_takes_at_most_three_times_what_the_parser_alone_takes() -> None:
     """The least of several, in turns: whatever else the machine does slows both."""
-    took = [(_cpu_s("import typer"), _cpu_s("from sluicegate.cli.app import run; run(['--version'])")) for _ in range(5)]
+    took = [
+        (_cpu_s("import typer"), _cpu_s("from sluicegate.cli.app import run; run(['--version'])")) for _ in range(5)
+    ]
     assert min(ours for _, ours in took) <= 3 * min(bare for bare, _ in took)
 
 

@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
+import json
+import time
 from pathlib import Path
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
+from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.edges.manifest import Manifest
 from sluicegate.spark.edges.schema import schema_of
 
 
 def read_stream(spark: SparkSession, folder: Path, stream: str) -> DataFrame:
-    """All rows now on a stream whose edge is kept; the pipeline may be running or not."""
+    """All rows now on a stream whose edge is kept, as long as its sink keeps them; the pipeline may be running or not.
+
+    Rows that are too old are not listed, and stay on the disk for a while yet: a query that began before can end.
+    """
     edge = FolderEdge(Layout(folder).edge(stream))
     schema = schema_of(edge)
-    manifests = [edge.need(number) for number in edge.numbers()]
+    manifests = _listed(edge, _keep_s(folder, stream))
     paths = [str(edge.folder / file.path) for manifest in manifests for file in manifest.files]
     return exact_paths(spark).schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+
+
+def _listed(edge: FolderEdge, keep_s: float | None) -> list[Manifest]:
+    if keep_s is None:
+        return [edge.need(number) for number in edge.numbers()]
+    since_s = time.time() - keep_s
+    # one that was listed and is gone was too old
+    found = (edge.manifest(number) for number in edge.numbers())
+    return [manifest for manifest in found if manifest is not None and manifest.published_s >= since_s]
+
+
+def _keep_s(folder: Path, stream: str) -> float | None:
+    """How long the pipeline in ``folder`` keeps a stream's rows; ``None``: for good."""
+    kept: dict[str, float] = json.loads(read_if_there(Layout(folder).description) or "{}").get("keep_s", {})
+    return kept.get(stream)
 
 
 def exact_paths(spark: SparkSession) -> DataFrameReader:

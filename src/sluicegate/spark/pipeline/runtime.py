@@ -25,6 +25,7 @@ from sluicegate.errors import BadInput, SluicegateError
 from sluicegate.runlog.batch_log import BatchRecord, Tail
 from sluicegate.runlog.files import write_whole
 from sluicegate.runlog.layout import Layout
+from sluicegate.runlog.lock import locked, no_room
 from sluicegate.runlog.plan_file import Plan, PlanFile
 from sluicegate.spark.edges.feed import Feed
 from sluicegate.spark.edges.folder import FolderEdge
@@ -38,7 +39,8 @@ from sluicegate.spark.pipeline.graph import RunningGraph, fused
 from sluicegate.spark.pipeline.planned_stream import forget
 from sluicegate.spark.pipeline.progress import ProgressLog, Watched
 from sluicegate.spark.pipeline.queries import Prepared, prepare, start_query
-from sluicegate.spark.pipeline.start_checks import check_checkpoint, check_processors, check_same, locked, no_room
+from sluicegate.spark.pipeline.retention import Retention
+from sluicegate.spark.pipeline.start_checks import check_checkpoint, check_processors, check_same
 
 _LOOK_EVERY_S = 0.5
 _CLEAN_EVERY_S = 2.0
@@ -107,9 +109,12 @@ class Running:
         }
         self._progress = ProgressLog(watched, TaskTimes(spark))
         self._nodes = NodeLog(spark, layout.nodes)
+        self._retention = Retention(layout, graph)
         self._failures: dict[str, tuple[int | None, int]] = {}
         self.problem: SluicegateError | None = None
         self.restarts: list[str] = []
+        self.also_check: list[Callable[[], None]] = []
+        """What else ``check`` asks; each raises what went wrong beside the pipeline."""
         self._ended, self._stopping = threading.Event(), False
         self._watcher = threading.Thread(target=self._watch, name=f"sluicegate-{pipeline.name}", daemon=True)
         try:
@@ -165,7 +170,9 @@ class Running:
         return [BatchRecord.from_json(line) for line in Tail(self.layout.batches(name)).lines()]
 
     def read(self, stream: str) -> DataFrame:
-        """All rows now on a stream whose edge is kept, as a plain DataFrame."""
+        """All rows now on a stream whose edge is kept, as a plain DataFrame; for as long as its sink says."""
+        if self.graph.keep_s.get(stream) == 0:
+            raise BadInput(f"the sink of {stream!r} keeps no rows: read them where its write= puts them")
         return read_stream(self.spark, self.layout.folder, stream)
 
     def idle(self) -> bool:
@@ -202,6 +209,8 @@ class Running:
         """Raise what went wrong, if anything did."""
         if self.problem is not None:
             raise self.problem
+        for look in self.also_check:
+            look()
 
     def _caught_up(self, name: str) -> bool:
         writer = self._prepared[name].writer
@@ -263,6 +272,7 @@ class Running:
         for stream in streams - set(self.graph.kept):
             taken = [done[name].get(stream, 0) for name in self.graph.readers(stream)]
             FolderEdge(self.layout.edge(stream)).clean(min(taken, default=0))
+        self._retention.clean(done, time.time())
 
     def _failed(self, name: str, query: StreamingQuery) -> None:
         if self._stopping:

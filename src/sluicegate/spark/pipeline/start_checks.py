@@ -1,37 +1,13 @@
-"""What is checked before a pipeline starts in a folder: that nobody runs there, and that all in it belongs together."""
+"""What is checked before a pipeline starts in a folder: that all in it belongs together."""
 
 from __future__ import annotations
 
-import fcntl
-from io import TextIOWrapper
-
-from sluicegate.errors import BadInput, EnvironmentLacks
+from sluicegate.errors import BadInput
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.edges.offsets import committed, last_batch
 from sluicegate.spark.pipeline.graph import RunningGraph
 from sluicegate.spark.pipeline.queries import Prepared
-
-
-def no_room(layout: Layout, problem: OSError) -> EnvironmentLacks:
-    """What to say when the folder cannot be written."""
-    told = problem.strerror or str(problem)
-    return EnvironmentLacks(f"cannot write to {layout.folder}: {told}; make room, or choose another folder")
-
-
-def locked(layout: Layout) -> TextIOWrapper:
-    """One pipeline a folder; the system lets go of the lock however the process ends."""
-    try:
-        layout.folder.mkdir(parents=True, exist_ok=True)
-        lock = layout.lock.open("w", encoding="utf-8")
-    except OSError as problem:
-        raise no_room(layout, problem) from problem
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as problem:
-        lock.close()
-        raise BadInput(f"a pipeline runs in {layout.folder} already: stop it, or choose another folder") from problem
-    return lock
 
 
 def check_same(layout: Layout, graph: RunningGraph) -> None:
