@@ -124,9 +124,9 @@ class Pipeline:
     def source(self, name: str, schema: str = "", stream: Callable[[SparkSession], DataFrame] | None = None) -> Stream:
         """Rows from outside, with ``schema`` (a DDL string such as "text string, at timestamp") or a Spark stream."""
         self._check_new("source", name)
+        _check_schema("source", name, schema)
         if bool(schema) == (stream is not None):
             raise BadInput(f"source {name!r}: give either a schema, or a stream that has one")
-        _check_schema("source", name, schema)
         if stream is not None:
             _check_function("source", name, stream)
         self.sources[name] = Source(name, schema, stream)
