@@ -61,10 +61,11 @@ def show(outcome: Outcome, out: Console) -> None:
 def _balance(outcome: Outcome, out: Console) -> None:
     kept = f"{outcome.kept_share:.1%}" if outcome.kept_share is not None else "-"
     static = outcome.static_peak
-    share = f"{outcome.slot_seconds / (static * outcome.seconds):.0%} of" if static else "no figure for"
+    share = f"{outcome.slot_seconds / (static * outcome.seconds):.0%}" if static else "an unknown share"
     out.print(
         f"\n[bold]{outcome.policy}[/] kept {promise(outcome.goal.latency_bounds)} for {kept} of "
-        f"{outcome.rows_in:,} rows with {share} static peak's slot-seconds, in {outcome.rescales} moves; "
+        f"{outcome.rows_in:,} rows with {share} of the slot-seconds of a fixed size for the peak, in "
+        f"{outcome.rescales} moves; "
         f"latency mean {seconds(outcome.mean_s)}, p95 {seconds(outcome.p95_s)}."
     )
     if outcome.bound:

@@ -33,8 +33,16 @@ COOL = [{"rule": "cool-down", "why": "moved 0.5 s ago, the cool-down is 1 s"}]
     [
         (ticks(), Control(budget=3), "3 slots for 3 operators: no processor was free to add; give more with --budget"),
         (ticks(b=4), Control(budget=16), "b held 4 processors, as many as it has key groups"),
-        (ticks(refusals=COOL), Control(budget=16), "the rule 'cool-down' held changes back at 10 of 10 late looks"),
-        (ticks(), Control(budget=16), "with 3 processors the mean was 9 s in the 10 late looks (predicted 1.5 s)"),
+        (
+            ticks(refusals=COOL),
+            Control(budget=16),
+            "the rule 'cool-down' held changes back at 10 of 10 late observations",
+        ),
+        (
+            ticks(),
+            Control(budget=16),
+            "with 3 processors the mean was 9 s in the 10 late observations (predicted 1.5 s)",
+        ),
         (ticks(nodes=[{"cpu": 0.97}]), Control(budget=16), "the cores were 97% busy: more cores are needed"),
         (ticks(predicted_mean_s=None), Control(budget=16), "no prediction, as queues grew"),
         (ticks(), Control(budget=3, dry_run=True), "--dry-run only advises"),

@@ -21,7 +21,7 @@ Tick = Mapping[str, Any]
 
 
 def bound_by(kept_share: float | None, goal: Goal, ticks: Sequence[Tick], graph: RunningGraph, control: Control) -> str:
-    """One sentence on what bound the run while it was late; '' where the promise was kept, or no look was late."""
+    """One sentence on what bound the run while it was late; '' where the promise was kept, or no observation was late."""
     if kept_share is None or kept_share >= GOOD_SHARE:
         return ""
     late = [tick for tick in ticks if _late(tick, goal)]
@@ -70,7 +70,7 @@ def _rule(late: Sequence[Tick]) -> str:
     if times < _MOSTLY * len(late):
         return ""
     why = next(refusal["why"] for refusal in reversed(refusals) if refusal["rule"] == rule)
-    return f"the rule {rule!r} held changes back at {times} of {len(late)} late looks, last: {why}"
+    return f"the rule {rule!r} held changes back at {times} of {len(late)} late observations, last: {why}"
 
 
 def _machine(late: Sequence[Tick]) -> str:
@@ -81,7 +81,7 @@ def _machine(late: Sequence[Tick]) -> str:
     busy = [float(node["cpu"]) for tick in late for node in tick.get("nodes") or ()]
     cores = f"; the cores were {fmean(busy):.0%} busy: more cores are needed" if busy and fmean(busy) >= _BUSY else ""
     return (
-        f"with {_count(held, 'processor')} the mean was {measured:.2g} s in the {len(late)} late looks ({told}), and "
+        f"with {_count(held, 'processor')} the mean was {measured:.2g} s in the {len(late)} late observations ({told}), and "
         f"the policy asked for no more{cores}"
     )
 
