@@ -21,7 +21,7 @@ Tick = Mapping[str, Any]
 
 
 def bound_by(kept_share: float | None, goal: Goal, ticks: Sequence[Tick], graph: RunningGraph, control: Control) -> str:
-    """One sentence on what bound the run while it was late; '' where the promise was kept, or no observation was late."""
+    """What bound the run while it was late, in a sentence; '' where the promise was kept, or nothing was seen late."""
     if kept_share is None or kept_share >= GOOD_SHARE:
         return ""
     late = [tick for tick in ticks if _late(tick, goal)]
@@ -81,8 +81,8 @@ def _machine(late: Sequence[Tick]) -> str:
     busy = [float(node["cpu"]) for tick in late for node in tick.get("nodes") or ()]
     cores = f"; the cores were {fmean(busy):.0%} busy: more cores are needed" if busy and fmean(busy) >= _BUSY else ""
     return (
-        f"with {_count(held, 'processor')} the mean was {measured:.2g} s in the {len(late)} late observations ({told}), and "
-        f"the policy asked for no more{cores}"
+        f"with {_count(held, 'processor')} the mean was {measured:.2g} s in the {len(late)} late observations ({told}), "
+        f"and the policy asked for no more{cores}"
     )
 
 
