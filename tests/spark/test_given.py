@@ -14,8 +14,11 @@ from sluicegate.errors import BadInput
 from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.lock import check_free, locked
 from sluicegate.spark.ground import ground_of
+from sluicegate.spark.pipeline.graph import Node, RunningGraph
+from sluicegate.spark.pipeline.start_checks import check_pace, check_processors
 
 ANY: Any = object()
+GRAPH = RunningGraph("one", ("rows",), (Node("work", ("rows",), ("work",), False, 8, True, None),), ("work",))
 
 
 def one(frame: Any) -> Any:
@@ -67,6 +70,19 @@ def test_what_cannot_be_meant_is_refused_at_the_call(give: Callable[[], object],
     with pytest.raises(BadInput, match=said) as refused:
         give()
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("name", "pace_s"), [("none", 1.0), ("work", -1.0), ("work", float("nan")), ("work", "1s")])
+def test_a_pace_that_cannot_be_kept_is_refused(name: str, pace_s: Any) -> None:
+    with pytest.raises(BadInput, match=f"pace of '{name}'"):
+        check_pace(GRAPH, name, pace_s)
+    check_pace(GRAPH, "work", 0)
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.5, "2"])
+def test_processors_are_whole_and_at_least_one(k: Any) -> None:
+    with pytest.raises(BadInput, match="give at least 1"):
+        check_processors(GRAPH, "work", k)
 
 
 def test_a_folder_in_which_a_pipeline_runs_is_refused_by_one_look(tmp_path: Path) -> None:

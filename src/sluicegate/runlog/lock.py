@@ -24,7 +24,7 @@ def locked(layout: Layout) -> TextIOWrapper:
         lock = layout.lock.open("a+", encoding="utf-8")
     except OSError as problem:
         raise no_room(layout, problem) from problem
-    _take(lock, layout.folder)
+    _take(lock, layout.folder, fcntl.LOCK_EX)
     lock.truncate(0)
     lock.write(f"{os.getpid()}\n")
     lock.flush()
@@ -44,12 +44,12 @@ def check_free(folder: Path) -> None:
     except OSError:
         return  # nobody ran here, or what is wrong is said when the folder is made
     with lock:
-        _take(lock, layout.folder)
+        _take(lock, layout.folder, fcntl.LOCK_SH)
 
 
-def _take(lock: TextIOWrapper, folder: Path) -> None:
+def _take(lock: TextIOWrapper, folder: Path, how: int) -> None:
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, how | fcntl.LOCK_NB)
     except OSError as problem:
         lock.seek(0)
         process = lock.read().strip()

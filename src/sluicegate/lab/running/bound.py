@@ -81,8 +81,8 @@ def _machine(late: Sequence[Tick]) -> str:
     busy = [float(node["cpu"]) for tick in late for node in tick.get("nodes") or ()]
     cores = f"; the cores were {fmean(busy):.0%} busy: more cores are needed" if busy and fmean(busy) >= _BUSY else ""
     return (
-        f"with {_count(held, 'processor')} the mean was {measured:.2g} s in the {len(late)} late observations ({told}), "
-        f"and the policy asked for no more{cores}"
+        f"with {_count(held, 'processor')} the mean was {measured:.2g} s in the {len(late)} late observations "
+        f"({told}), and the policy asked for no more{cores}"
     )
 
 

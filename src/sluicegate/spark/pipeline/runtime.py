@@ -40,7 +40,7 @@ from sluicegate.spark.pipeline.planned_stream import forget
 from sluicegate.spark.pipeline.progress import ProgressLog, Watched
 from sluicegate.spark.pipeline.queries import Prepared, prepare, start_query
 from sluicegate.spark.pipeline.retention import Retention
-from sluicegate.spark.pipeline.start_checks import check_checkpoint, check_processors, check_same
+from sluicegate.spark.pipeline.start_checks import check_checkpoint, check_pace, check_processors, check_same
 
 _LOOK_EVERY_S = 0.5
 _CLEAN_EVERY_S = 2.0
@@ -153,6 +153,8 @@ class Running:
     def set_paces(self, pace_s: Mapping[str, float]) -> None:
         """Let operators start a batch at most so often; 0 is back to back."""
         plan = self.plan()
+        for name, pace in pace_s.items():
+            check_pace(self.graph, name, pace)
         self._plan.change({name: replace(plan.of(name), pace_s=pace) for name, pace in pace_s.items()})
 
     def place(self, hosts: Mapping[str, tuple[str, ...]]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from sluicegate.errors import BadInput
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.layout import Layout
@@ -58,6 +60,14 @@ def check_processors(graph: RunningGraph, name: str, k: int) -> None:
     node = next((node for node in graph.nodes if node.name == name), None)
     if node is None:
         raise BadInput(f"processors for {name!r}: there is {', '.join(node.name for node in graph.nodes)}")
-    if k < 1 or (node.stateful and k > node.key_groups):
+    if not isinstance(k, int) or k < 1 or (node.stateful and k > node.key_groups):
         most = f" and at most its {node.key_groups} key groups" if node.stateful else ""
         raise BadInput(f"processors of {name!r} is {k}: give at least 1{most}")
+
+
+def check_pace(graph: RunningGraph, name: str, pace_s: float) -> None:
+    """A pace of an operator that is there."""
+    if name not in {node.name for node in graph.nodes}:
+        raise BadInput(f"pace of {name!r}: there is {', '.join(node.name for node in graph.nodes)}")
+    if not isinstance(pace_s, int | float) or not 0 <= pace_s < math.inf:
+        raise BadInput(f"pace of {name!r} is {pace_s}: give seconds, 0 or more")
