@@ -70,7 +70,7 @@ class Home:
     def and_how(self) -> str:
         """What becomes of the rows, for the line at the start."""
         if self.temporary:
-            return "rows and checkpoints are deleted at the end: keep them with --folder DIR"
+            return "rows and checkpoints are deleted at the end (`sluicegate run APP --folder DIR` keeps them)"
         if (self.folder / "pipeline.json").exists():
             return "it goes on where it was stopped; rows and checkpoints stay there"
         return "rows and checkpoints stay there; started again in it, it goes on"
