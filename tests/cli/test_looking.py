@@ -164,7 +164,7 @@ def test_explain_tells_what_was_seen_why_and_what_came_of_it(folder: Path, capsy
         "with 90% certainty",
         "fewer are taken only once fewer have been enough",
         "predicted: a mean latency of 2.9 s",
-        "looks after it",
+        "observations after it",
     ):
         assert words in out
 

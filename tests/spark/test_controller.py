@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.manifest import DataFile
 from sluicegate.spark.pipeline.graph import Node, RunningGraph
 from sluicegate.spark.pipeline.observing import Observer
-from sluicegate.spark.supervisor import Supervisor
+from sluicegate.spark.supervisor import ControllerFailed, Supervisor
 
 GRAPH = RunningGraph("one", ("rows",), (Node("work", ("rows",), ("work",), False, 8, True, None),), ("work",))
 MU_PER_S, OVERHEAD_S, PER_TASK_S = 100.0, 0.2, 0.02
@@ -209,6 +210,42 @@ def test_the_sojourn_is_from_birth_to_the_last_operator(pipeline: Pipeline) -> N
 def test_a_folder_without_a_pipeline_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="start it first"):
         Controller(Layout(tmp_path), CONTROL)
+
+
+def test_a_controller_that_cannot_start_is_an_error_with_the_last_line_of_its_log(pipeline: Pipeline) -> None:
+    pipeline.layout.description.write_text("{")
+    with Supervisor(pipeline.layout, CONTROL) as supervisor:
+        until = time.monotonic() + 120
+        while supervisor.problem is None and time.monotonic() < until:
+            supervisor.check()
+            time.sleep(0.1)
+        with pytest.raises(ControllerFailed, match=r"does not start \(3 tries\): .*JSONDecodeError: .*") as failed:
+            supervisor.check()
+        assert "\n" not in str(failed.value)
+        assert str(pipeline.layout.controller_log) in str(failed.value)
+        assert len(supervisor.deaths) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"slo": ("mean3s",)}, "write NAME=VALUE"),
+        ({"slo": "mean=3s"}, "give texts such as"),
+        ({"slo": ("mean=0s",)}, "mean_s"),
+        ({"policy": "slucegate"}, "did you mean 'sluicegate'"),
+        ({"policy": None}, "give its name"),
+        ({"policy": "hindsight"}, "must know the load"),
+        ({"budget": 0}, "at least 1 processor"),
+        ({"budget": -3}, "at least 1 processor"),
+        ({"budget": 2.5}, "at least 1 processor"),
+        ({"interval_s": 0.0}, "above 0"),
+        ({"cooldown_s": -1.0}, "0 or more"),
+        ({"startup_s": float("nan")}, "0 or more"),
+    ],
+)
+def test_what_the_controller_could_not_use_is_refused_where_it_is_given(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        Control(**given)
 
 
 def test_a_killed_controller_is_started_again_and_the_plan_stays(pipeline: Pipeline) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.spark.small_pipelines import ids_of, numbers, refused, same, simple
 
+from sluicegate import elastic
+from sluicegate.errors import BadInput
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.cluster.waiting import wait_until
 from sluicegate.spark.edges.folder import FolderEdge
@@ -18,6 +21,7 @@ from sluicegate.spark.edges.kept import read_stream
 from sluicegate.spark.pipeline.declaration import Pipeline
 from sluicegate.spark.pipeline.failures import OperatorFailed
 from sluicegate.spark.pipeline.runtime import start
+from sluicegate.spark.supervisor import ControllerFailed
 
 pytestmark = pytest.mark.slow
 
@@ -102,6 +106,40 @@ def test_batches_without_rows_leave_nothing_on_the_disk(spark: SparkSession, tmp
             running.drain()
         assert [list((tmp_path / "edges" / s / "data").iterdir()) for s in running.graph.kept] == [[], [], []]
         assert running.read("split.a").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"slo": "mean3s"}, "write NAME=VALUE, for example mean=2s"),
+        ({"slo": "mean=3s", "policy": "magic"}, "unknown policy 'magic'"),
+        ({"budget": 0}, "at least 1 processor"),
+        ({"folder": ""}, "give the path of a folder"),
+        ({"folder": None}, "give the path of a folder"),
+    ],
+)
+def test_a_promise_or_policy_that_cannot_be_read_is_refused_before_anything_starts(
+    spark: SparkSession, tmp_path: Path, given: dict[str, Any], said: str
+) -> None:
+    pipeline = Pipeline("given")
+    pipeline.sink("out", pipeline.operator("same", lambda f: f, pipeline.source("lines", "id long")))
+    with pytest.raises(BadInput, match=said):
+        elastic(pipeline, spark, **{"folder": tmp_path / "home", **given})
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_controller_that_cannot_start_is_raised_where_the_pipeline_is_watched(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    pipeline = Pipeline("watched")
+    pipeline.sink("out", pipeline.operator("same", lambda f: f, pipeline.source("lines", "id long")))
+    with elastic(pipeline, spark, tmp_path, slo="mean=3s") as running:
+        running.layout.description.write_text("{")  # before the controller's process has come so far
+        with pytest.raises(ControllerFailed, match="the controller does not start"):
+            running.wait(120.0)
+        for watch in (running.check, running.drain):
+            with pytest.raises(ControllerFailed, match="JSONDecodeError"):
+                watch()
 
 
 def test_rows_for_an_output_that_nobody_named_stop_the_operator(spark: SparkSession, tmp_path: Path) -> None:

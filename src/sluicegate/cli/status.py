@@ -19,7 +19,7 @@ from sluicegate.runlog.runs import find_run
 
 LATEST_BYTES = 300_000
 _SILENT_S = 30.0
-"""A controller that has said nothing for so long is not at work."""
+"""A controller that has logged nothing for so long is not at work."""
 _FIGURES = ("arrivals_per_s", "utilisation", "queue_rows", "sojourn_s", "service_per_s")
 
 
@@ -43,7 +43,7 @@ def state_of(record: RunRecord, now_s: float) -> str:
     silent_s = now_s - float(record.last.get("at_s", record.began_s))
     if record.controlled is False or (record.controlled is None and silent_s > _SILENT_S):
         return "no controller: the last plan stays in force"
-    return "running" if silent_s <= _SILENT_S else f"the controller has said nothing for {seconds(silent_s)}"
+    return "running" if silent_s <= _SILENT_S else f"no observation from the controller for {seconds(silent_s)}"
 
 
 def as_document(record: RunRecord, now_s: float) -> dict[str, object]:
@@ -116,12 +116,12 @@ def _show(record: RunRecord, now_s: float, out: Console) -> None:
     for text in failing_lines(record, now_s):
         out.print(f"[bold red]{escape(text)}[/]")
     if not last:
-        out.print("the controller has not looked yet")
+        out.print("no observation yet: the controller is starting")
         return
     came, backlog = last.get("arrivals_per_s"), last.get("backlog_rows")
     out.print(
         f"load {rate(came) if came is not None else '-'}, latency mean {seconds(measured_s(last))}, "
-        f"p95 {seconds(measured_s(last, 'p95'))}, {backlog or 0:,.0f} rows wait"
+        f"p95 {seconds(measured_s(last, 'p95'))}, {backlog or 0:,.0f} rows queued"
     )
     out.print(held(record) + "\n")
     out.print(_table(record))
@@ -131,7 +131,7 @@ def _show(record: RunRecord, now_s: float, out: Console) -> None:
 
 def _table(record: RunRecord) -> Table:
     table = Table("operator", box=None, pad_edge=False)
-    for heading in ("k", "rows/s", "busy", "waiting", "time there"):
+    for heading in ("k", "rows/s", "busy", "queued", "latency"):
         table.add_column(heading, justify="right")
     for name, told in _operators(record).items():
         k = record.last["running"].get(name, "-")

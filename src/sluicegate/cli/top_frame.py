@@ -85,7 +85,7 @@ def bar(part: float | None, ramp: str) -> str:
 
 def _operators(record: RunRecord, ramp: str) -> Table:
     table = Table("operator", box=None, pad_edge=False)
-    for heading in ("k", "rows/s", "busy", "waiting", "time there"):
+    for heading in ("k", "rows/s", "busy", "queued", "latency"):
         table.add_column(heading, justify="left" if heading == "busy" else "right")
     for name in record.operators:
         told = (record.last.get("operators") or {}).get(name) or {}

@@ -14,6 +14,7 @@ import os
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sluicegate.config.goal_text import goal_from
 from sluicegate.control import loop
@@ -22,7 +23,7 @@ from sluicegate.control.rules import Rules
 from sluicegate.domain import Decision, Limits, Observation, Refusal
 from sluicegate.errors import BadInput
 from sluicegate.forecast.catalogue import forecaster
-from sluicegate.policy.catalogue import AnyPolicy, live_policy_entry
+from sluicegate.policy.catalogue import live_policy_entry
 from sluicegate.policy.sluicegate import SluicegatePolicy
 from sluicegate.runlog.batch_log import Tail, append_line
 from sluicegate.runlog.failures import read_failures
@@ -33,6 +34,9 @@ from sluicegate.spark.documents import decision_document, tick_document
 from sluicegate.spark.pipeline.graph import RunningGraph
 from sluicegate.spark.pipeline.observing import Observer
 from sluicegate.spark.what_if import WhatIf
+
+if TYPE_CHECKING:
+    from sluicegate.policy.catalogue import AnyPolicy
 
 _LEAD_STEPS = 2
 _CALM_SHARE = 0.8
@@ -61,7 +65,7 @@ class Control:
     startup_s: float = 0.0
 
     def __post_init__(self) -> None:
-        live_policy_entry(self.policy)
+        _check_control(self)
 
     def arguments(self) -> list[str]:
         """As command-line arguments of the controller's process."""
@@ -70,6 +74,25 @@ class Control:
         dry = ["--dry-run"] if self.dry_run else []
         times = [f"--{w.replace('_', '-')}={getattr(self, w)}" for w in _TIMES]
         return [f"--policy={self.policy}", *slo, *budget, *times, *dry]
+
+
+def _check_control(given: Control) -> None:
+    """Refuse, before a process is started with it, what the controller could not use."""
+    if not isinstance(given.policy, str):
+        raise BadInput(f"policy is {given.policy!r}: give its name, see `sluicegate policies`")
+    live_policy_entry(given.policy)
+    promise: object = given.slo
+    if not isinstance(promise, tuple | list) or not all(isinstance(text, str) for text in promise):
+        raise BadInput(f"slo is {given.slo!r}: give texts such as ('mean=3s', 'p95=8s')")
+    goal_from(list(given.slo))
+    if given.budget is not None and (not isinstance(given.budget, int) or given.budget < 1):
+        raise BadInput(f"budget is {given.budget}: give at least 1 processor")
+    for what in _TIMES:
+        value = getattr(given, what)
+        if not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+            raise BadInput(f"{what} is {value}: give seconds, 0 or more")
+    if not given.interval_s > 0:
+        raise BadInput("interval_s is 0: give the seconds between two looks, above 0")
 
 
 class Controller:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import signal
 import socket
 import sys
@@ -21,7 +22,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from sluicegate.errors import EnvironmentLacks
+from sluicegate.errors import BadInput, EnvironmentLacks
 from sluicegate.spark.act.executors import DECOMMISSION_CONF
 
 SETTINGS: Mapping[str, str] = {
@@ -67,10 +68,39 @@ _ANSWERS_WITHIN_S = 5.0
 _STANDALONE = "spark://"
 
 
+_MASTERS = re.compile(
+    r"local(\[(\*|[1-9]\d*)(\s*,\s*\d+)?\])?"
+    r"|local-cluster\[\d+\s*,\s*\d+\s*,\s*\d+\]"
+    r"|spark://[^\s,]+:\d+(,[^\s,]+:\d+)*"
+    r"|yarn|k8s://\S+"
+)
+
+
+def check_master(master: str) -> None:
+    """Refuse a master that Spark does not know, before Spark takes its time to say so.
+
+    >>> check_master("local[0]")
+    Traceback (most recent call last):
+    sluicegate.errors.BadInput: master is 'local[0]': give local[N], spark://HOST:PORT, yarn or k8s://...
+    """
+    if not isinstance(master, str) or not _MASTERS.fullmatch(master):
+        raise BadInput(f"master is {master!r}: give local[N], spark://HOST:PORT, yarn or k8s://...")
+
+
+def _check_settings(settings: Mapping[str, str]) -> None:
+    for key, value in settings.items():
+        if not isinstance(key, str) or not key.startswith("spark."):
+            raise BadInput(f"setting {key!r}: Spark's settings have names such as spark.executor.memory")
+        if not isinstance(value, str | int | float):
+            raise BadInput(f"setting {key}: value is {value!r}: give a text or a number")
+
+
 def spark_session(
     master: str = "local[4]", settings: Mapping[str, str] | None = None, name: str = "sluicegate"
 ) -> SparkSession:
     """A session on ``master``; ``settings`` go over sluicegate's own. A Spark that cannot start is told in one line."""
+    check_master(master)
+    _check_settings(settings or {})
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     near = master.startswith(("local", "spark://127.0.0.1", "spark://localhost"))

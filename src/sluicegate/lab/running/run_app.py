@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from sluicegate.lab.running.app import App
 from sluicegate.lab.running.feeding import Feeder
@@ -21,6 +21,7 @@ from sluicegate.lab.running.sizing import learned_so_far, processors_for
 from sluicegate.runlog.batch_log import Tail
 from sluicegate.spark.act.fleet import Fleet
 from sluicegate.spark.controller import Control
+from sluicegate.spark.pipeline.declaration import Pipeline
 from sluicegate.spark.pipeline.runtime import Running, start
 from sluicegate.spark.supervisor import Supervisor
 
@@ -33,6 +34,8 @@ _FLEET_S = 60.0
 """How long executors and nodes may take to come before the load begins without them."""
 _ROUNDS_WITH_THE_FLEET = 4
 """A second's load each."""
+_MOST_TICKS = 4000
+"""So many looks are held in memory; of a longer run every second one, again and again."""
 Progress = Callable[[float, Tick | None], None]
 
 
@@ -63,6 +66,8 @@ def run_app(
 ) -> Outcome:
     """Feed ``app`` for ``seconds`` of ``load`` under ``control``, wait for the last row, and check the answer.
 
+    For ever where ``seconds`` is infinite: until ``around.leave`` is set, at the rate that the load begins with.
+
     Interrupted, the run stops between two batches. Started again in the same folder, it goes on where it was.
     """
     around = around or Surroundings()
@@ -82,17 +87,21 @@ def run_app(
             Supervisor(running.layout, control) as supervisor,
             around.beside(folder) if around.beside else nullcontext(),
         ):
+            running.also_check.append(supervisor.check)
             ticks, interrupted = _watch(running, feeder, seconds, around)
         if supervisor.deaths:
             running.restarts.append(
                 f"the controller died {len(supervisor.deaths)} times, see {running.layout.controller_log.name}"
             )
         fed = feeder.fed if feeder else {name: running.feed(name).rows for name in feeds}
-        sinks = {sink.name: running.read(sink.stream) for sink in pipeline.sinks.values()}
-        answer = app.check(fed, sinks) if app.check else None
+        answer = app.check(fed, _kept_sinks(running, pipeline)) if app.check else None
         peak_per_s = feeder.peak_per_s if feeder else max((t["arrivals_per_s"] or 0.0 for t in ticks), default=0.0)
         found = outcome_of(app, running, control, fed, answer, began_s, peak_per_s, ticks)
         return replace(found, interrupted=interrupted)
+
+
+def _kept_sinks(running: Running, pipeline: Pipeline) -> dict[str, DataFrame]:
+    return {sink.name: running.read(sink.stream) for sink in pipeline.sinks.values() if sink.keep_s}
 
 
 def warm_up(
@@ -142,6 +151,8 @@ def _watch(running: Running, feeder: Feeder | None, seconds: float, around: Surr
         while not around.leave.is_set() and _goes_on(feeder, began_s + seconds):
             running.check()
             ticks.extend(json.loads(line) for line in tail.lines())
+            if len(ticks) > _MOST_TICKS:
+                del ticks[1::2]
             if around.progress is not None:
                 around.progress(min((time.time() - began_s) / seconds, 1.0), ticks[-1] if ticks else None)
     finally:

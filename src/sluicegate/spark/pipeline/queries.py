@@ -239,7 +239,7 @@ def _writer(pipeline: Pipeline, group: Group, layout: Layout, planners: tuple[Ed
         planners=planners,
         groups=GroupLoads(group.key_groups) if group.stateful else None,
         sinks=sinks,
-        passing=not any(sink.stream in names for sink in pipeline.sinks.values()),
+        passing=not any(sink.stream in names and sink.keep_s for sink in pipeline.sinks.values()),
         loops=frozenset(output for output, stream in outputs.items() if stream in pipeline.closed.values()),
     )
 

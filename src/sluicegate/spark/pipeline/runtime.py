@@ -27,6 +27,7 @@ from sluicegate.runlog.batch_log import BatchRecord, Tail
 from sluicegate.runlog.failures import Failing
 from sluicegate.runlog.files import write_whole
 from sluicegate.runlog.layout import Layout
+from sluicegate.runlog.lock import locked, no_room
 from sluicegate.runlog.plan_file import Plan, PlanFile
 from sluicegate.spark.edges.feed import Feed
 from sluicegate.spark.edges.folder import FolderEdge
@@ -41,8 +42,9 @@ from sluicegate.spark.pipeline.planned_stream import forget
 from sluicegate.spark.pipeline.progress import ProgressLog, Watched
 from sluicegate.spark.pipeline.queries import Prepared, prepare, start_query
 from sluicegate.spark.pipeline.recovery import Recovery
+from sluicegate.spark.pipeline.retention import Retention
 from sluicegate.spark.pipeline.settled import between_batches, only_timers
-from sluicegate.spark.pipeline.start_checks import check_checkpoint, check_processors, check_same, locked, no_room
+from sluicegate.spark.pipeline.start_checks import check_checkpoint, check_pace, check_processors, check_same
 from sluicegate.spark.session import spark_is_gone
 
 _LOOK_EVERY_S = 0.5
@@ -131,6 +133,9 @@ class Running:
         """What ended the whole pipeline."""
         self.restarts = self._recovery.past
         """What failed and is over, a line each."""
+        self._retention = Retention(layout, graph)
+        self.also_check: list[Callable[[], None]] = []
+        """What else ``check`` asks; each raises what went wrong beside the pipeline."""
         self._ended, self._stopping = threading.Event(), False
         self._watcher = threading.Thread(target=self._watch, name=f"sluicegate-{pipeline.name}", daemon=True)
         try:
@@ -169,6 +174,8 @@ class Running:
     def set_paces(self, pace_s: Mapping[str, float]) -> None:
         """Let operators start a batch at most so often; 0 is back to back."""
         plan = self.plan()
+        for name, pace in pace_s.items():
+            check_pace(self.graph, name, pace)
         self._plan.change({name: replace(plan.of(name), pace_s=pace) for name, pace in pace_s.items()})
 
     def place(self, hosts: Mapping[str, tuple[str, ...]]) -> None:
@@ -186,7 +193,9 @@ class Running:
         return [BatchRecord.from_json(line) for line in Tail(self.layout.batches(name)).lines()]
 
     def read(self, stream: str) -> DataFrame:
-        """All rows now on a stream whose edge is kept, as a plain DataFrame."""
+        """All rows now on a stream whose edge is kept, as a plain DataFrame; for as long as its sink says."""
+        if self.graph.keep_s.get(stream) == 0:
+            raise BadInput(f"the sink of {stream!r} keeps no rows: read them where its write= puts them")
         return read_stream(self.spark, self.layout.folder, stream)
 
     @property
@@ -231,6 +240,8 @@ class Running:
         stopped = self.stopped
         if stopped and (self._when_stopped == "raise" or len(stopped) == len(self._prepared)):
             raise next(iter(stopped.values()))
+        for look in self.also_check:
+            look()
 
     def _caught_up(self, name: str) -> bool:
         writer = self._prepared[name].writer
@@ -362,6 +373,7 @@ class Running:
         for stream in streams - set(self.graph.kept):
             taken = [done[name].get(stream, 0) for name in self.graph.readers(stream)]
             FolderEdge(self.layout.edge(stream)).clean(min(taken, default=0))
+        self._retention.clean(done, time.time())
 
     def _start(self, name: str) -> None:
         self._queries[name] = start_query(self.spark, self._prepared[name], self._names[name])

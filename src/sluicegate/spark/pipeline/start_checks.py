@@ -1,11 +1,10 @@
-"""What is checked before a pipeline starts in a folder: that nobody runs there, and that all in it belongs together."""
+"""What is checked before a pipeline starts in a folder: that all in it belongs together."""
 
 from __future__ import annotations
 
-import fcntl
-from io import TextIOWrapper
+import math
 
-from sluicegate.errors import BadInput, EnvironmentLacks
+from sluicegate.errors import BadInput
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.edges.chain import check_reader, check_writer
@@ -13,27 +12,6 @@ from sluicegate.spark.edges.offsets import check_checkpoint_files, committed, la
 from sluicegate.spark.edges.spoiled import EdgeSpoiled
 from sluicegate.spark.pipeline.graph import RunningGraph
 from sluicegate.spark.pipeline.queries import Prepared
-
-
-def no_room(layout: Layout, problem: OSError) -> EnvironmentLacks:
-    """What to say when the folder cannot be written."""
-    told = problem.strerror or str(problem)
-    return EnvironmentLacks(f"cannot write to {layout.folder}: {told}; make room, or choose another folder")
-
-
-def locked(layout: Layout) -> TextIOWrapper:
-    """One pipeline a folder; the system lets go of the lock however the process ends."""
-    try:
-        layout.folder.mkdir(parents=True, exist_ok=True)
-        lock = layout.lock.open("w", encoding="utf-8")
-    except OSError as problem:
-        raise no_room(layout, problem) from problem
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as problem:
-        lock.close()
-        raise BadInput(f"a pipeline runs in {layout.folder} already: stop it, or choose another folder") from problem
-    return lock
 
 
 def check_same(layout: Layout, graph: RunningGraph) -> None:
@@ -102,6 +80,14 @@ def check_processors(graph: RunningGraph, name: str, k: int) -> None:
     node = next((node for node in graph.nodes if node.name == name), None)
     if node is None:
         raise BadInput(f"processors for {name!r}: there is {', '.join(node.name for node in graph.nodes)}")
-    if k < 1 or (node.stateful and k > node.key_groups):
+    if not isinstance(k, int) or k < 1 or (node.stateful and k > node.key_groups):
         most = f" and at most its {node.key_groups} key groups" if node.stateful else ""
         raise BadInput(f"processors of {name!r} is {k}: give at least 1{most}")
+
+
+def check_pace(graph: RunningGraph, name: str, pace_s: float) -> None:
+    """A pace of an operator that is there."""
+    if name not in {node.name for node in graph.nodes}:
+        raise BadInput(f"pace of {name!r}: there is {', '.join(node.name for node in graph.nodes)}")
+    if not isinstance(pace_s, int | float) or not 0 <= pace_s < math.inf:
+        raise BadInput(f"pace of {name!r} is {pace_s}: give seconds, 0 or more")
