@@ -16,6 +16,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from sluicegate.spark.act.executors import DECOMMISSION_CONF
+from sluicegate.spark.kafka.connector import add_connector
 
 SETTINGS: Mapping[str, str] = {
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
@@ -59,9 +60,12 @@ ELSEWHERE: Mapping[str, str] = {"spark.jars": JAR, "spark.driver.extraClassPath"
 
 
 def spark_session(
-    master: str = "local[4]", settings: Mapping[str, str] | None = None, name: str = "sluicegate"
+    master: str = "local[4]",
+    settings: Mapping[str, str] | None = None,
+    name: str = "sluicegate",
+    kafka: bool = False,
 ) -> SparkSession:
-    """A session on ``master``; ``settings`` go over sluicegate's own."""
+    """A session on ``master``; ``settings`` go over sluicegate's own; ``kafka`` brings Spark's Kafka connector."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     near = master.startswith(("local", "spark://127.0.0.1", "spark://localhost"))
@@ -72,4 +76,6 @@ def spark_session(
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF" if master.startswith("local") else "ERROR")
+    if kafka:
+        add_connector(session)
     return session

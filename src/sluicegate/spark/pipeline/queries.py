@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -21,13 +22,17 @@ from sluicegate.spark.edges.backlog import Backlog
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.pace import Pace
 from sluicegate.spark.edges.planner import EdgePlanner
+from sluicegate.spark.kafka.connector import with_connector
 from sluicegate.spark.pipeline.batch_writer import BatchWriter
 from sluicegate.spark.pipeline.declaration import OUTPUT, Pipeline, Step
+from sluicegate.spark.pipeline.foreign import ForeignSource
 from sluicegate.spark.pipeline.fusion import Group
 from sluicegate.spark.pipeline.planned_stream import read_by
 
 _WAIT_S = 0.2
 """How long a source holds its answer back while nothing is new; also what stopping may have to wait for."""
+_SHUFFLES = ("Repartition", "Aggregate", "Deduplicate", "Join", "Sort")
+"""Nodes of a plan below which the number of tasks is not that of what follows."""
 _STARTING = threading.Lock()
 """Queries start one after the other: the number of key groups is a setting of the session that a start picks up."""
 
@@ -66,7 +71,10 @@ def prepare(pipeline: Pipeline, groups: tuple[Group, ...], spark: SparkSession, 
         for name in group.last.streams:
             schemas[name] = written
             FolderEdge(layout.edge(name)).create(written.json())
-        prepared.append(Prepared(group, stream, _writer(pipeline, group, layout, planners), planners))
+        writer = _writer(pipeline, group, layout, planners)
+        if group.first.source is not None:
+            writer.foreign = _foreign(Wiring(pipeline, groups, spark, layout), group, stream)
+        prepared.append(Prepared(group, stream, writer, planners))
     _check_loops(pipeline, schemas)
     return prepared
 
@@ -75,7 +83,10 @@ def start_query(spark: SparkSession, one: Prepared, name: str) -> StreamingQuery
     """Start one query in a FAIR pool of its own, its state in as many parts as it has key groups."""
     with _STARTING:
         try:
-            return _start_query(spark, one, name)
+            query = _start_query(spark, one, name)
+            if one.writer.foreign is not None:
+                one.writer.foreign.attach(spark, query)
+            return query
         except PySparkException as problem:
             raise BadInput(f"operator {one.group.name!r} does not start: {_first_line(problem)}") from problem
 
@@ -117,11 +128,25 @@ def _stream(
     pace = Pace()
     read = [[_read(wiring, name, group, schemas[name], pace) for name in union] for union in first.reads]
     unions = [reduce(DataFrame.unionByName, (stream for _, stream in union)) for union in read]
-    given = unions if first.source is None else [wiring.spark]
-    stream = _built(first.name, lambda: first.function(*given))
+    if first.source is not None:
+        stream = _built(first.name, lambda: with_connector(wiring.spark, first.function))
+    else:
+        stream = _built(first.name, lambda: first.function(*unions))
     for step in group.steps[1:]:
         stream = _next(step, stream)
     return stream, tuple(planner for union in read for planner, _ in union)
+
+
+def _foreign(wiring: Wiring, group: Group, stream: DataFrame) -> ForeignSource:
+    plan: Any = stream._jdf.queryExecution().analyzed()
+    return ForeignSource(
+        operator=group.name,
+        checkpoint=wiring.layout.checkpoint(group.name),
+        plan=PlanFile(wiring.layout.plan),
+        log=wiring.layout.source(group.name),
+        ahead=_ahead(wiring, group),
+        spreads=any(node in plan.toString() for node in _SHUFFLES),
+    )
 
 
 def _next(step: Step, stream: DataFrame) -> DataFrame:

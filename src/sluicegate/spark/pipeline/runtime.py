@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from sluicegate.errors import BadInput, SluicegateError
+from sluicegate.errors import BadInput, SluicegateError, StillWaiting
 from sluicegate.runlog.batch_log import BatchRecord, Tail
 from sluicegate.runlog.files import write_whole
 from sluicegate.runlog.layout import Layout
@@ -183,11 +183,30 @@ class Running:
             self.check()
             time.sleep(_LOOK_EVERY_S)
 
+    @property
+    def rows_read(self) -> dict[str, int]:
+        """Rows that batches took from streams of Spark's own since the start, by source."""
+        found = ((one.group.first.source, one.writer.foreign) for one in self._prepared.values())
+        return {name: foreign.rows for name, foreign in found if name is not None and foreign is not None}
+
+    @property
+    def most_tasks(self) -> dict[str, int]:
+        """By operator that reads Kafka: how many tasks have rows to read."""
+        found = {name: one.writer.foreign for name, one in self._prepared.items()}
+        return {name: foreign.tasks for name, foreign in found.items() if foreign is not None and foreign.tasks}
+
+    def admit_no_more(self) -> None:
+        """Let streams of Spark's own take nothing more from outside; what they have taken goes on."""
+        for one in self._prepared.values():
+            if one.writer.foreign is not None:
+                one.writer.foreign.hold()
+
     def stop(self, timeout_s: float = 120.0) -> None:
         """Let running batches end, start no new one, then stop. What waits on the edges waits for the next start."""
         if self._ended.is_set():
             return
         self._stopping = True
+        self.admit_no_more()
         for one in self._prepared.values():
             one.writer.held = True
         try:
@@ -236,7 +255,7 @@ class Running:
             elif now - since >= _STABLE_S:
                 return
             if now > until:
-                raise SluicegateError(f"waited {timeout_s:g} s: {otherwise}")
+                raise StillWaiting(f"waited {timeout_s:g} s: {otherwise}")
             time.sleep(0.05)
 
     def _watch(self) -> None:
@@ -289,6 +308,9 @@ class Running:
         self._ended.set()
         if self._watcher.is_alive():
             self._watcher.join()
+        for one in self._prepared.values():
+            if one.writer.foreign is not None:
+                one.writer.foreign.close()
         self._progress.close()
         self._nodes.close()
         for query in self._queries.values():
