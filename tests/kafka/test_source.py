@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -71,7 +71,7 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(kafka: Broker, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+def story(kafka: Broker, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Story:
     folder, topic, told = tmp_path_factory.mktemp("run"), kafka.topic(PARTITIONS), Story()
     numbers = Numbers(kafka, topic, PARTITIONS)
     numbers.send(WAITING_ROWS)
@@ -93,7 +93,7 @@ def story(kafka: Broker, spark: SparkSession, tmp_path_factory: pytest.TempPathF
         told.records, told.sent, told.problems = running.records(NAME), numbers.sent, running.restarts
         told.sampled_s = [line["at_s"] for line in samples(running)]
     told.rows = found()
-    yield told
+    return told
 
 
 def samples(running: Running) -> list[dict[str, float]]:
