@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +17,7 @@ from sluicegate.runlog.layout import Layout
 from sluicegate.spark.cluster.waiting import wait_until
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.kept import read_stream
+from sluicegate.spark.edges.offsets import last_batch
 from sluicegate.spark.pipeline.declaration import Pipeline
 from sluicegate.spark.pipeline.failures import OperatorFailed
 from sluicegate.spark.pipeline.runtime import start
@@ -83,6 +86,39 @@ def test_a_stream_of_sparks_own_is_read_once_across_a_stop(spark: SparkSession, 
     with start(pipeline(), spark, tmp_path):
         assert reaches(first + 100)
     assert found() == list(range(len(found())))
+
+
+def test_what_others_feed_after_the_end_waits_for_the_next_start(spark: SparkSession, tmp_path: Path) -> None:
+    with start(simple(same), spark, tmp_path) as running:
+        feed = running.feed("lines")
+        feed.append(numbers(10))
+        running.drain()
+        running.admit_no_more()
+        feed.append(numbers(10, 10))
+        running.drain(30.0)
+        assert ids_of(running.read("work")) == list(range(10))
+    with start(simple(same), spark, tmp_path) as running:
+        running.drain()
+        assert ids_of(running.read("work")) == list(range(20))
+
+
+def test_streams_of_sparks_own_keep_the_pace_and_can_be_held(spark: SparkSession, tmp_path: Path) -> None:
+    made = Pipeline("ticks")
+    ticks = made.source(
+        "ticks", stream=lambda s: s.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
+    )
+    made.sink("out", made.operator("keep", lambda frame: frame.selectExpr("value AS id"), ticks))
+    with start(made, spark, tmp_path) as running:
+        running.set_paces({"ticks+keep": 1.0})
+        assert wait_until(lambda: len(running.records("ticks+keep")) >= 6, 120.0, 0.2)
+        begun = [record.started_s for record in running.records("ticks+keep")][2:]
+        assert min(after - before for before, after in pairwise(begun)) >= 0.85
+        running.admit_no_more()
+        running.drain(30.0)
+        held = last_batch(running.layout.checkpoint("ticks+keep"))
+        time.sleep(2.0)
+        assert last_batch(running.layout.checkpoint("ticks+keep")) == held
+        assert running.rows_read == {"ticks": len(ids_of(running.read("keep")))}
 
 
 def test_batches_without_rows_leave_nothing_on_the_disk(spark: SparkSession, tmp_path: Path) -> None:

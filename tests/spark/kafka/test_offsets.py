@@ -34,7 +34,8 @@ def test_lines_of_other_sources_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_not_there_tells_nothing(tmp_path: Path) -> None:
-    assert planned(tmp_path, 5) == planned(tmp_path, -1) == taken_by(tmp_path, 0) == {}
+    assert planned(tmp_path, 5) == planned(tmp_path, -1) == {}
+    assert taken_by(tmp_path, 0) == {}
 
 
 def test_lag_is_never_below_nothing() -> None:

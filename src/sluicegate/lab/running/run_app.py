@@ -160,8 +160,8 @@ def _watch(running: Running, feeder: Feeder | None, seconds: float, around: Surr
 
 
 def _finish(running: Running, feeder: Feeder | None) -> None:
-    """Take no more from outside and wait for what is inside; of a source without an end not for ever."""
-    running.admit_no_more()
+    """Take no more from outside and wait for what is inside; where others feed it, not for ever."""
+    running.admit_no_more(edges=feeder is None)
     if feeder is not None:
         running.drain()
         return

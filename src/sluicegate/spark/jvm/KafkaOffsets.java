@@ -13,24 +13,27 @@ import java.util.concurrent.TimeUnit;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
 import scala.Option;
+import scala.collection.immutable.Set;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * How far the topics of a query have come, asked of the broker beside the query, with an administrator's client of our
  * own made by the query's own settings.
  *
- * <p>The connector comes with the user's session, by a class loader below ours, so its classes and Kafka's are called by
- * name. Where one of them is not as expected this throws, and whoever asks goes without.
+ * <p>The connector comes with the user's session, by a class loader below ours, so its classes and Kafka's are called
+ * by name. Where one of them is not as expected this throws, and whoever asks goes without.
  */
 public final class KafkaOffsets {
   private static final String STREAM = "org.apache.spark.sql.kafka010.KafkaMicroBatchStream";
+  private static final String STRATEGY = "org.apache.spark.sql.kafka010.ConsumerStrategy";
+  private static final String ADMIN = "org.apache.kafka.clients.admin.Admin";
   private static final Map<SparkDataStream, AutoCloseable> CLIENTS = Collections.synchronizedMap(new WeakHashMap<>());
 
   /**
-   * One line for every source of the query, in the order of its offset log: empty where it is not Kafka's, else the number
-   * of tasks that a batch of it can have (0: no bound), then "topic partition offset" triples, all with tabs between them.
-   * {@code atMs} is the time to ask for (the first offset of that time or later, the latest where there is none); below 0
-   * means now.
+   * One line for every source of the query, in the order of its offset log: empty where it is not Kafka's, else the
+   * number of tasks that a batch of it can have (0: no bound) and "topic partition offset" triples, tabs between them.
+   * {@code atMs} is the time to ask for (the first offset of that time or later, the latest where there is none); below
+   * 0 means now.
    */
   public static String at(StreamExecution query, long atMs, long timeoutMs) throws Exception {
     StringBuilder out = new StringBuilder();
@@ -53,9 +56,7 @@ public final class KafkaOffsets {
     for (SparkDataStream source : CollectionConverters.asJava(query.sources())) {
       AutoCloseable client = CLIENTS.remove(source);
       if (client != null) {
-        Method close = named(client.getClass().getClassLoader(), "org.apache.kafka.clients.admin.Admin")
-            .getMethod("close", Duration.class);
-        close.invoke(client, Duration.ZERO);
+        named(client.getClass().getClassLoader(), ADMIN).getMethod("close", Duration.class).invoke(client, Duration.ZERO);
       }
     }
   }
@@ -64,17 +65,16 @@ public final class KafkaOffsets {
     Object reader = read(source, "kafkaOffsetReader");
     Object strategy = read(reader, "consumerStrategy");
     ClassLoader loader = source.getClass().getClassLoader();
-    Class<?> adminType = named(loader, "org.apache.kafka.clients.admin.Admin");
+    Class<?> adminType = named(loader, ADMIN);
     Object admin = client(source, strategy, reader);
-    Method assigned = named(loader, "org.apache.spark.sql.kafka010.ConsumerStrategy").getMethod("assignedTopicPartitions", adminType);
-    var partitions = CollectionConverters.asJava((scala.collection.immutable.Set<?>) open(assigned).invoke(strategy, admin));
+    Method assigned = named(loader, STRATEGY).getMethod("assignedTopicPartitions", adminType);
+    Set<?> partitions = (Set<?>) open(assigned).invoke(strategy, admin);
     Class<?> spec = named(loader, "org.apache.kafka.clients.admin.OffsetSpec");
-    Map<Object, Object> asked = new HashMap<>();
-    for (Object partition : partitions) {
-      asked.put(partition, atMs < 0 ? spec.getMethod("latest").invoke(null) : spec.getMethod("forTimestamp", long.class).invoke(null, atMs));
-    }
-    Map<Object, Long> offsets = listed(adminType, admin, asked, timeoutMs);
     Object latest = spec.getMethod("latest").invoke(null);
+    Object wanted = atMs < 0 ? latest : spec.getMethod("forTimestamp", long.class).invoke(null, atMs);
+    Map<Object, Object> asked = new HashMap<>();
+    CollectionConverters.asJava(partitions).forEach(partition -> asked.put(partition, wanted));
+    Map<Object, Long> offsets = listed(adminType, admin, asked, timeoutMs);
     Map<Object, Object> later = new HashMap<>(); // no row of that time or later: all there are came before
     offsets.forEach((partition, offset) -> later.computeIfAbsent(partition, p -> offset < 0 ? latest : null));
     if (!later.isEmpty()) {
@@ -107,19 +107,19 @@ public final class KafkaOffsets {
       Map<Object, Object> settings = new HashMap<>((Map<?, ?>) read(reader, "driverKafkaParams"));
       settings.put("request.timeout.ms", "5000"); // whoever asks would rather know soon that nobody answers
       settings.put("default.api.timeout.ms", "10000");
-      Method create = named(source.getClass().getClassLoader(), "org.apache.spark.sql.kafka010.ConsumerStrategy")
-          .getMethod("createAdmin", Map.class);
+      Method create = named(source.getClass().getClassLoader(), STRATEGY).getMethod("createAdmin", Map.class);
       known = (AutoCloseable) open(create).invoke(strategy, settings);
       CLIENTS.put(source, known);
     }
     return known;
   }
 
-  private static Map<Object, Long> listed(Class<?> adminType, Object admin, Map<Object, Object> asked, long timeoutMs) throws Exception {
+  private static Map<Object, Long> listed(Class<?> adminType, Object admin, Map<Object, Object> asked, long timeoutMs)
+      throws Exception {
     Object result = adminType.getMethod("listOffsets", Map.class).invoke(admin, asked);
     Object all = result.getClass().getMethod("all").invoke(result);
-    Map<?, ?> found = (Map<?, ?>) ((CompletionStage<?>) all.getClass().getMethod("toCompletionStage").invoke(all))
-        .toCompletableFuture().get(timeoutMs, TimeUnit.MILLISECONDS);
+    CompletionStage<?> answer = (CompletionStage<?>) all.getClass().getMethod("toCompletionStage").invoke(all);
+    Map<?, ?> found = (Map<?, ?>) answer.toCompletableFuture().get(timeoutMs, TimeUnit.MILLISECONDS);
     Map<Object, Long> offsets = new HashMap<>();
     for (var entry : found.entrySet()) {
       Object info = entry.getValue();

@@ -67,6 +67,8 @@ class ForeignSource:
     _cap: float = _FIRST_ROWS
     _in_force: tuple[float, int] | None = None
     _crowded: bool = False
+    _turn: threading.Lock = field(default_factory=threading.Lock)
+    """A hold must not meet a release half way."""
     _ended: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -87,9 +89,9 @@ class ForeignSource:
 
     def hold(self) -> None:
         """Let it take no more rows."""
-        self.held = True
-        if self._query is not None:
-            with contextlib.suppress(Py4JError):
+        with self._turn, contextlib.suppress(Py4JError):
+            self.held = True
+            if self._query is not None:
                 self._limits.hold(self._query, int(_HELD_S * 1e3))
 
     def began(self) -> None:
@@ -136,9 +138,10 @@ class ForeignSource:
 
     def _look(self) -> None:
         wanted = self.plan.read().of(self.operator)
-        if not self.held:
-            self._bring(wanted)
-            self._wait_for_readers(wanted)
+        with self._turn:
+            if not self.held:
+                self._bring(wanted)
+                self._wait_for_readers(wanted)
         self.kafka = self.kafka or bool(self._offsets.reads(self._query))
         if self.kafka:
             self._sample()
@@ -148,7 +151,7 @@ class ForeignSource:
         crowded = any(backlog.rows() > wanted.most_behind for backlog in self.ahead)
         if crowded and not self._crowded:
             self._limits.hold(self._query, 0)
-        elif self._crowded and not crowded and not self.held:
+        elif self._crowded and not crowded:
             self._limits.release(self._query)
         self._crowded = crowded
 

@@ -111,6 +111,7 @@ class Running:
         self.problem: SluicegateError | None = None
         self.restarts: list[str] = []
         self._ended, self._stopping = threading.Event(), False
+        self._closed: frozenset[str] = frozenset()
         self._watcher = threading.Thread(target=self._watch, name=f"sluicegate-{pipeline.name}", daemon=True)
         try:
             for name in self._prepared:
@@ -195,8 +196,15 @@ class Running:
         found = {name: one.writer.foreign for name, one in self._prepared.items()}
         return {name: foreign.tasks for name, foreign in found.items() if foreign is not None and foreign.tasks}
 
-    def admit_no_more(self) -> None:
-        """Let streams of Spark's own take nothing more from outside; what they have taken goes on."""
+    def admit_no_more(self, edges: bool = True) -> None:
+        """Take nothing more from outside, from streams of Spark's own and from ``edges`` that others feed.
+
+        What was taken goes on, and ``drain`` waits for that alone; what was not waits for the next start.
+        """
+        if edges:
+            self._closed = frozenset(self.graph.sources)
+            for planner in (planner for one in self._prepared.values() for planner in one.planners):
+                planner.closed = planner.edge.folder.name in self._closed
         for one in self._prepared.values():
             if one.writer.foreign is not None:
                 one.writer.foreign.hold()
@@ -206,7 +214,7 @@ class Running:
         if self._ended.is_set():
             return
         self._stopping = True
-        self.admit_no_more()
+        self.admit_no_more(edges=False)  # edges look at the hold
         for one in self._prepared.values():
             one.writer.held = True
         try:
@@ -227,7 +235,8 @@ class Running:
         if not _idle(writer.checkpoint):
             return False
         done = committed(writer.checkpoint)
-        return not any(m.rows for stream, edge in writer.reads.items() for m in edge.since(done.get(stream, 0)))
+        reads = {stream: edge for stream, edge in writer.reads.items() if stream not in self._closed}
+        return not any(m.rows for stream, edge in reads.items() for m in edge.since(done.get(stream, 0)))
 
     def _between_batches(self) -> bool:
         return all(self._settled(name, query) for name, query in self._queries.items())
