@@ -17,7 +17,7 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * What the sources of a running query may give to its next batch: rows at most, none before some moment, or none at all.
+ * What the sources of a running query may give to its next batch: so many rows, none before some moment, or none at all.
  *
  * <p>Spark asks the sources in {@code StreamExecution.uniqueSources}, each with a read limit, for every batch it may start;
  * that map can be replaced between two batches. While it is empty nothing is asked and no batch starts, whatever kind the

@@ -69,6 +69,7 @@ class ForeignSource:
     _crowded: bool = False
     _turn: threading.Lock = field(default_factory=threading.Lock)
     """A hold must not meet a release half way."""
+    _dating: threading.Lock = field(default_factory=threading.Lock)
     _ended: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -110,7 +111,11 @@ class ForeignSource:
     def taken(self, batch: int) -> Births | None:
         """When the rows of a batch came in, as far as its offsets tell."""
         ranges = taken_by(self.checkpoint, batch)
-        return self._curve.births(ranges, self._began_s or time.time()) if ranges else None
+        if not ranges:
+            return None
+        with contextlib.suppress(Py4JError, ValueError):
+            self._date_what_waited()
+        return self._curve.births(ranges, self._began_s or time.time())
 
     def close(self) -> None:
         self._ended.set()
@@ -156,8 +161,7 @@ class ForeignSource:
         self._crowded = crowded
 
     def _sample(self) -> None:
-        if not self._curve.lines:
-            self._date_what_waits()
+        self._date_what_waited()
         now = self._ask(-1)
         at_s = time.time()
         self._curve.add(at_s, now.offsets)
@@ -176,10 +180,12 @@ class ForeignSource:
         }
         append_line(self.log, json.dumps(document))
 
-    def _date_what_waits(self) -> None:
-        now_s = time.time()
-        for age_s in _AGES_S:
-            self._curve.add(now_s - age_s, self._ask(int((now_s - age_s) * 1e3)).offsets)
+    def _date_what_waited(self) -> None:
+        """Once, before the first sample or the first batch's end, whichever comes first."""
+        with self._dating:
+            now_s, ages_s = time.time(), () if self._curve.lines or self._query is None else _AGES_S
+            for age_s in ages_s:
+                self._curve.add(now_s - age_s, self._ask(int((now_s - age_s) * 1e3)).offsets)
 
     def _ask(self, at_ms: int) -> Told:
         return told(self._offsets.at(self._query, at_ms, int(_ANSWER_S * 1e3)))
