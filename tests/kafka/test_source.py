@@ -67,6 +67,8 @@ class Story:
     sent: int = 0
     brought: bool = False
     sampled_s: list[float] = field(default_factory=list)
+    resumed: list[BatchRecord] = field(default_factory=list)
+    waited_from_s: float = 0.0
     problems: list[str] = field(default_factory=list)
 
 
@@ -92,7 +94,14 @@ def story(kafka: Broker, spark: SparkSession, tmp_path_factory: pytest.TempPathF
         time.sleep(1.0)
         told.records, told.sent, told.problems = running.records(NAME), numbers.sent, running.restarts
         told.sampled_s = [line["at_s"] for line in samples(running)]
-    told.rows = found()
+    numbers.send(WAITING_ROWS)
+    sent_s = time.time()
+    time.sleep(2.0)
+    with start(reading(kafka.address, topic), spark, folder) as running:
+        assert all_out()
+        time.sleep(1.0)
+        told.resumed = [record for record in running.records(NAME) if record.published_s > sent_s]
+    told.waited_from_s, told.rows = sent_s, found()
     return told
 
 
@@ -190,14 +199,23 @@ def test_births_are_those_of_the_rows_themselves(story: Story) -> None:
     assert sum(weight for _, weight in born) == pytest.approx(story.sent)
     assert sum(record.rows for record in story.records) == story.sent
     measured_s = sum(at_s * weight for at_s, weight in born) / story.sent
-    true_s = sum(ms for _, ms in story.rows) / len(story.rows) / 1e3
+    true_s = sum(ms for number, ms in story.rows if number < story.sent) / story.sent / 1e3
     assert measured_s == pytest.approx(true_s, abs=0.5)
 
 
 def test_a_broker_that_was_away_costs_no_row_and_no_restart(story: Story) -> None:
-    assert sorted(number for number, _ in story.rows) == list(range(story.sent))
+    assert sorted(number for number, _ in story.rows) == list(range(story.sent + WAITING_ROWS))
     assert story.problems == []
     assert max(after - before for before, after in itertools.pairwise(story.sampled_s)) >= DOWN_S - 1.0
+
+
+def test_what_came_while_nothing_ran_is_read_once_and_dated_by_the_broker(story: Story) -> None:
+    assert sum(record.rows for record in story.resumed) == WAITING_ROWS
+    first = story.resumed[0]
+    age_s, born_s = first.published_s - story.waited_from_s, first.born.mean_s
+    assert born_s is not None
+    assert born_s == pytest.approx(story.waited_from_s, abs=0.5 * age_s + 0.5)
+    assert age_s > 2.0
 
 
 def test_k_beyond_the_partitions_is_not_what_a_batch_ran_with(story: Story) -> None:

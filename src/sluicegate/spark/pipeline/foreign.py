@@ -37,8 +37,8 @@ _BATCH_S = 10.0
 _FIRST_ROWS = 2_000
 """What the first batch may take, whose speed nobody knows. At double, a slow operator keeps a stop waiting longer."""
 _LEAST_ROWS = 100
-_AGES_S = (86_400.0, 10_000.0, 3_000.0, 1_000.0, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0)
-"""Of what waited before the start: the broker's time index says how much is how old."""
+_AGES_S = tuple(0.5 * 2.0**i for i in reversed(range(18)))
+"""Of what waited before the start, 18 hours to half a second: the broker's time index says how much is how old."""
 
 
 @dataclass(slots=True)
