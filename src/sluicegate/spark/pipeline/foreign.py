@@ -79,10 +79,11 @@ class ForeignSource:
         if isinstance(jvm.sluicegate.ReadLimits, JavaPackage):
             return  # a session without our classes: what it reads is not ours to limit
         self._limits, self._offsets = jvm.sluicegate.ReadLimits, jvm.sluicegate.KafkaOffsets
+        self._let_go()
         self._query = query._jsq.streamingQuery()
         if self.held:
             self.hold()
-        self._in_force = None
+        self._in_force, self._crowded = None, False
         self._bring(self.plan.read().of(self.operator))
         if self._thread is None:
             self._thread = threading.Thread(target=self._follow, name=f"sluicegate-{self.operator}", daemon=True)
@@ -121,6 +122,10 @@ class ForeignSource:
         self._ended.set()
         if self._thread is not None:
             self._thread.join(timeout=1.0)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Of the client that asked the broker for the query as it ran so far."""
         if self._query is not None:
             with contextlib.suppress(Py4JError, OSError):
                 self._offsets.close(self._query)
@@ -131,9 +136,10 @@ class ForeignSource:
         if self._query is None or self._in_force == (wanted.pace_s, most):
             return
         left_s = self._began_s + wanted.pace_s - time.time()
-        self._limits.mostRows(self._query, most)
-        self._limits.pause(self._query, max(int(left_s * 1e3), 0))
-        self._in_force = (wanted.pace_s, most)
+        with contextlib.suppress(Py4JError):  # a limit that cannot be set must not cost the batch
+            self._limits.mostRows(self._query, most)
+            self._limits.pause(self._query, max(int(left_s * 1e3), 0))
+            self._in_force = (wanted.pace_s, most)
 
     def _follow(self) -> None:
         while not self._ended.wait(_EVERY_S):
