@@ -83,3 +83,7 @@ class Layout:
 
     def batches(self, group: str) -> Path:
         return self.folder / "operators" / group / "batches.jsonl"
+
+    def source(self, group: str) -> Path:
+        """How far the topics that an operator reads have come, and how far it is behind; written by the driver."""
+        return self.folder / "operators" / group / "source.jsonl"

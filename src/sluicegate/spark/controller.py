@@ -12,6 +12,7 @@ import json
 import math
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -114,13 +115,21 @@ class Controller:
     def step(self, now_s: float) -> tuple[Observation, Decision]:
         """Observe, decide, write the plan if it changed, and log both."""
         seen = self._observer.observe(now_s)
+        self._bound_by_topics()
         self.state, decision = loop.tick(self.state, seen, now_s)
-        decision = self._not_blindly(decision)
+        decision = self._not_blindly(at_the_bound(decision, self._observer.most_tasks))
         if not self._control.dry_run:
             self._enact(decision)
         self._log(seen, decision)
         self._what_if.renew(self.state, self.state.situation, now_s)
         return seen, decision
+
+    def _bound_by_topics(self) -> None:
+        """No more tasks for an operator that reads Kafka than have rows to read; partitions may be added meanwhile."""
+        settings, most = self.state.settings, self._observer.most_tasks
+        limits = replace(settings.limits, most_of={**settings.limits.most_of, **most})
+        if limits != settings.limits:
+            self.state = replace(self.state, settings=replace(settings, limits=limits))
 
     def _not_blindly(self, decision: Decision) -> Decision:
         """Nothing is taken from an operator of which no batch has told anything yet."""
@@ -150,6 +159,17 @@ class Controller:
             append_line(self._layout.decisions, json.dumps(told), _MOST_LOG_BYTES)
         tick = tick_document(self.state, seen, decision, self._observer.executors, failing)
         append_line(self._layout.ticks, json.dumps(tick), _MOST_LOG_BYTES)
+
+
+def at_the_bound(decision: Decision, most: Mapping[str, int]) -> Decision:
+    """Say where it is the partitions of a topic that k stops at."""
+    why = tuple(
+        f"{name}: {k} tasks, one for each of the {k} partitions it reads; more would have no rows (add partitions, or "
+        "set the source's minPartitions)"
+        for name, k in most.items()
+        if decision.proposal is not None and decision.proposal.processors.get(name, 0) >= k
+    )
+    return replace(decision, reasons=(*decision.reasons, *why)) if why else decision
 
 
 def control_document(graph: RunningGraph, control: Control) -> dict[str, object]:

@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 
 from sluicegate.errors import BadInput, EnvironmentLacks
 from sluicegate.spark.act.executors import DECOMMISSION_CONF
+from sluicegate.spark.kafka.connector import add_connector
 
 SETTINGS: Mapping[str, str] = {
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
@@ -96,9 +97,15 @@ def _check_settings(settings: Mapping[str, str]) -> None:
 
 
 def spark_session(
-    master: str = "local[4]", settings: Mapping[str, str] | None = None, name: str = "sluicegate"
+    master: str = "local[4]",
+    settings: Mapping[str, str] | None = None,
+    name: str = "sluicegate",
+    kafka: bool = False,
 ) -> SparkSession:
-    """A session on ``master``; ``settings`` go over sluicegate's own. A Spark that cannot start is told in one line."""
+    """A session on ``master``; ``settings`` go over sluicegate's own; ``kafka`` brings Spark's Kafka connector.
+
+    A Spark that cannot start is told in one line.
+    """
     check_master(master)
     _check_settings(settings or {})
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -118,6 +125,8 @@ def spark_session(
         told = _said(problem)
         raise EnvironmentLacks(f"Spark did not start on {master}: {told}; see `sluicegate doctor`") from problem
     session.sparkContext.setLogLevel("OFF" if master.startswith("local") else "ERROR")
+    if kafka:
+        add_connector(session)
     return session
 
 

@@ -83,7 +83,7 @@ def outcome_of(
         answer=answer,
         kept_share=kept,
         slot_seconds=slot_seconds(ticks, took_s),
-        static_peak=static_peak(running.graph, control, records, peak_per_s, ticks),
+        static_peak=static_peak(running.graph, control, records, peak_per_s, ticks, running.most_tasks),
         seconds=took_s,
         mean_s=sum(age * w for age, w in ages) / weight if weight else None,
         p95_s=quantile_s(ages, 0.95),
@@ -137,10 +137,15 @@ def slot_seconds(ticks: list[Tick], took_s: float) -> float:
 
 
 def static_peak(
-    graph: RunningGraph, control: Control, records: Records, peak_per_s: float, ticks: list[Tick]
+    graph: RunningGraph,
+    control: Control,
+    records: Records,
+    peak_per_s: float,
+    ticks: list[Tick],
+    most_tasks: Mapping[str, int],
 ) -> int | None:
     """What sluicegate's policy holds for the peak, at the costs and visits measured in this run."""
     if not ticks:
         return None
     topology = as_told(graph.topology(), ticks[-1])
-    return sum(processors_for(peak_per_s, graph, control, topology, records).values()) or None
+    return sum(processors_for(peak_per_s, graph, control, topology, records, most_tasks).values()) or None

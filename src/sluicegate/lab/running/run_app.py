@@ -13,6 +13,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from sluicegate.errors import StillWaiting
 from sluicegate.lab.running.app import App
 from sluicegate.lab.running.feeding import Feeder
 from sluicegate.lab.running.load import Load
@@ -30,6 +31,8 @@ _LOGGED_S = 1.0
 """The last batch is in the log by then."""
 _WARM_UP_ROWS = (20, 20, 20, 20, 20, 20, 60, 20, 120)
 """The first batches compile; the last ones are of different size, so that they tell what a row costs."""
+_FINISH_S = 120.0
+"""How long what is inside may take to come out at the end of a run that others feed."""
 _FLEET_S = 60.0
 """How long executors and nodes may take to come before the load begins without them."""
 _ROUNDS_WITH_THE_FLEET = 4
@@ -94,6 +97,7 @@ def run_app(
                 f"the controller died {len(supervisor.deaths)} times, see {running.layout.controller_log.name}"
             )
         fed = feeder.fed if feeder else {name: running.feed(name).rows for name in feeds}
+        fed = {**fed, **running.rows_read}
         answer = app.check(fed, _kept_sinks(running, pipeline)) if app.check else None
         peak_per_s = feeder.peak_per_s if feeder else max((t["arrivals_per_s"] or 0.0 for t in ticks), default=0.0)
         found = outcome_of(app, running, control, fed, answer, began_s, peak_per_s, ticks)
@@ -161,9 +165,21 @@ def _watch(running: Running, feeder: Feeder | None, seconds: float, around: Surr
             feeder.stop()
     if feeder is not None and feeder.problem is not None:
         raise feeder.problem
-    running.drain()
+    _finish(running, feeder)
     ticks.extend(json.loads(line) for line in tail.lines())
     return ticks, cut
+
+
+def _finish(running: Running, feeder: Feeder | None) -> None:
+    """Take no more from outside and wait for what is inside; where others feed it, not for ever."""
+    running.admit_no_more(edges=feeder is None)
+    if feeder is not None:
+        running.drain()
+        return
+    try:
+        running.drain(_FINISH_S)
+    except StillWaiting as problem:
+        running.restarts.append(f"{problem}; they are kept, and go on at the next start in this folder")
 
 
 def _goes_on(feeder: Feeder | None, until_s: float) -> bool:

@@ -53,6 +53,8 @@ class EdgePlanner:
     ahead: tuple[Backlog, ...] = ()
     pace: Pace = field(default_factory=Pace)
     """Of its operator."""
+    closed: bool = False
+    """Set at the end of a run: what waits at its edge waits for the next start."""
     processors: int = 0
     """The k that the last batch was cut for."""
     task_rows: tuple[int, ...] = ()
@@ -151,6 +153,8 @@ class EdgePlanner:
         Without rows, and with the watermark where it was, there is nothing: else a loop would run for ever on the empty
         manifests it writes itself.
         """
+        if self.closed:
+            return False
         if self._at is None:
             return True
         self._looked = max(self._looked, self._at)

@@ -35,6 +35,7 @@ from sluicegate.spark.edges.seal import opened, sealed
 from sluicegate.spark.edges.spoiled import file_spoiled
 from sluicegate.spark.pipeline.declaration import OUTPUT, Write
 from sluicegate.spark.pipeline.event_time import QueryWatermark
+from sluicegate.spark.pipeline.foreign import ForeignSource
 
 _COLD = 5
 """Batches after a start that pay for compiling and warming up."""
@@ -70,6 +71,8 @@ class BatchWriter:
     sinks: tuple[tuple[str, Write], ...] = ()
     loops: frozenset[str] = frozenset()
     """The outputs that lead back."""
+    foreign: ForeignSource | None = None
+    """Where it reads a stream of Spark's own."""
     groups: GroupLoads | None = None
     """The key groups of an operator with state."""
     passing: bool = False
@@ -94,23 +97,41 @@ class BatchWriter:
         if self.held and not self.reads:
             raise InterruptedError(f"operator {self.operator!r} stops: batch {number} runs at the next start")
         self.started += 1
+        if self.foreign is not None:
+            self.foreign.began()
         taken = self._taken(number)
         k = self._processors()
         began_s = time.time()
-        told = Births.merged(manifest.born for manifest in taken if manifest.rows) if self.reads else None
+        told = self._born(taken, number)
         tasks = in_tasks(batch, k, self.hosts, self.groups)
         rows_out, born = self._write(tasks, number, told, (self._last_s + began_s) / 2)
-        rows = sum(manifest.rows for manifest in taken) if self.reads else rows_out
+        rows = self._rows_taken(taken, told, rows_out)
         now_s, self._last_s = time.time(), began_s
         weighed = sum(manifest.published_s * manifest.rows for manifest in taken)
-        entered_s = weighed / rows if rows and taken else None
+        entered_s = weighed / rows if rows and taken else told.mean_s if told else None
         cold = self.started <= _COLD or began_s < self.disturbed_until_s
         self.notes[number] = BatchNote(rows, rows_out, k, entered_s, now_s, born, cold, self._task_rows())
+        if self.foreign is not None:
+            self.foreign.ended(number, rows, now_s - began_s)
 
     def _processors(self) -> int:
         """The k that the tasks of this batch were cut for; the plan may have moved on since."""
         cut = max((planner.processors for planner in self.planners), default=0)
-        return cut or max(self.plan.read().of(self.operator).processors, 1)
+        most = self.foreign.tasks if self.foreign else 0
+        wanted = max(self.plan.read().of(self.operator).processors, 1)
+        return cut or (min(wanted, most) if most else wanted)
+
+    def _born(self, taken: list[Manifest], number: int) -> Births | None:
+        """When the rows of a batch came in, where that is known."""
+        if self.reads:
+            return Births.merged(manifest.born for manifest in taken if manifest.rows)
+        return self.foreign.taken(number) if self.foreign is not None else None
+
+    def _rows_taken(self, taken: list[Manifest], born: Births | None, rows_out: int) -> int:
+        """What a batch took in; of a stream that is neither an edge nor Kafka's only what came out is known."""
+        if self.reads:
+            return sum(manifest.rows for manifest in taken)
+        return round(born.weight) if born is not None else rows_out
 
     def _task_rows(self) -> tuple[int, ...]:
         """The rows of each task, where it is one edge that they come from."""

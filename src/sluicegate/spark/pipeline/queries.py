@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +22,7 @@ from sluicegate.spark.edges.backlog import Backlog
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.pace import Pace
 from sluicegate.spark.edges.planner import EdgePlanner
+from sluicegate.spark.kafka.connector import with_connector
 from sluicegate.spark.pipeline.batch_writer import BatchWriter
 from sluicegate.spark.pipeline.declaration import OUTPUT, Pipeline, Step
 from sluicegate.spark.pipeline.event_time import (
@@ -32,11 +34,14 @@ from sluicegate.spark.pipeline.event_time import (
     marked,
     without_replaced,
 )
+from sluicegate.spark.pipeline.foreign import ForeignSource
 from sluicegate.spark.pipeline.fusion import Group
 from sluicegate.spark.pipeline.planned_stream import read_by
 
 _WAIT_S = 0.2
 """How long a source holds its answer back while nothing is new; also what stopping may have to wait for."""
+_SHUFFLES = ("Repartition", "Aggregate", "Deduplicate", "Join", "Sort")
+"""Nodes of a plan below which the number of tasks is not that of what follows."""
 _STARTING = threading.Lock()
 """Queries start one after the other: the number of key groups is a setting of the session that a start picks up."""
 
@@ -81,6 +86,8 @@ def prepare(pipeline: Pipeline, groups: tuple[Group, ...], spark: SparkSession, 
             writer.timed = frozenset(writer.writes if event_times(written) else ())
             for planner in planners:
                 planner.owes = writer.another_is_due
+        if group.first.source is not None:
+            writer.foreign = _foreign(Wiring(pipeline, groups, spark, layout), group, stream)
         prepared.append(Prepared(group, stream, writer, planners))
     _check_loops(pipeline, schemas)
     return prepared
@@ -93,7 +100,10 @@ def start_query(spark: SparkSession, one: Prepared, name: str) -> StreamingQuery
         if one.writer.watermark is not None:
             one.writer.watermark.query = name
         try:
-            return _start_query(spark, one, name)
+            query = _start_query(spark, one, name)
+            if one.writer.foreign is not None:
+                one.writer.foreign.attach(spark, query)
+            return query
         except PySparkException as problem:
             raise BadInput(f"operator {one.group.name!r} does not start: {_first_line(problem)}") from problem
 
@@ -137,8 +147,10 @@ def _stream(
     read = [[_read(wiring, name, group, schemas[name], pace) for name in union] for union in first.reads]
     nodes = tuple(node for union in read for _, _, found in union for node in found)
     unions = [reduce(DataFrame.unionByName, (stream for _, stream, _ in union)) for union in read]
-    given = unions if first.source is None else [wiring.spark]
-    stream = without_replaced(_built(first.name, lambda: first.function(*given)), nodes)
+    if first.source is not None:
+        stream = _built(first.name, lambda: with_connector(wiring.spark, first.function))
+    else:
+        stream = without_replaced(_built(first.name, lambda: first.function(*unions)), nodes)
     for step in group.steps[1:]:
         stream = without_replaced(_next(step, stream), nodes)
     if is_defined_twice(stream):
@@ -147,6 +159,18 @@ def _stream(
             "call withWatermark once, or keep the operators apart with fuse=False"
         )
     return stream, tuple(planner for union in read for planner, _, _ in union), nodes
+
+
+def _foreign(wiring: Wiring, group: Group, stream: DataFrame) -> ForeignSource:
+    plan: Any = stream._jdf.queryExecution().analyzed()
+    return ForeignSource(
+        operator=group.name,
+        checkpoint=wiring.layout.checkpoint(group.name),
+        plan=PlanFile(wiring.layout.plan),
+        log=wiring.layout.source(group.name),
+        ahead=_ahead(wiring, group),
+        spreads=any(node in plan.toString() for node in _SHUFFLES),
+    )
 
 
 def _next(step: Step, stream: DataFrame) -> DataFrame:

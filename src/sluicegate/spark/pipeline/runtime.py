@@ -22,7 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from sluicegate.errors import BadInput, SluicegateError
+from sluicegate.errors import BadInput, SluicegateError, StillWaiting
 from sluicegate.runlog.batch_log import BatchRecord, Tail
 from sluicegate.runlog.failures import Failing
 from sluicegate.runlog.files import write_whole
@@ -137,6 +137,7 @@ class Running:
         self.also_check: list[Callable[[], None]] = []
         """What else ``check`` asks; each raises what went wrong beside the pipeline."""
         self._ended, self._stopping = threading.Event(), False
+        self._closed: frozenset[str] = frozenset()
         self._watcher = threading.Thread(target=self._watch, name=f"sluicegate-{pipeline.name}", daemon=True)
         try:
             for name in self._prepared:
@@ -218,11 +219,37 @@ class Running:
             self.check()
             time.sleep(_LOOK_EVERY_S)
 
+    @property
+    def rows_read(self) -> dict[str, int]:
+        """Rows that batches took from streams of Spark's own since the start, by source."""
+        found = ((one.group.first.source, one.writer.foreign) for one in self._prepared.values())
+        return {name: foreign.rows for name, foreign in found if name is not None and foreign is not None}
+
+    @property
+    def most_tasks(self) -> dict[str, int]:
+        """By operator that reads Kafka: how many tasks have rows to read."""
+        found = {name: one.writer.foreign for name, one in self._prepared.items()}
+        return {name: foreign.tasks for name, foreign in found.items() if foreign is not None and foreign.tasks}
+
+    def admit_no_more(self, edges: bool = True) -> None:
+        """Take nothing more from outside, from streams of Spark's own and from ``edges`` that others feed.
+
+        What was taken goes on, and ``drain`` waits for that alone; what was not waits for the next start.
+        """
+        if edges:
+            self._closed = frozenset(self.graph.sources)
+            for planner in (planner for one in self._prepared.values() for planner in one.planners):
+                planner.closed = planner.edge.folder.name in self._closed
+        for one in self._prepared.values():
+            if one.writer.foreign is not None:
+                one.writer.foreign.hold()
+
     def stop(self, timeout_s: float = 120.0) -> None:
         """Let running batches end, start no new one, then stop. What waits on the edges waits for the next start."""
         if self._ended.is_set():
             return
         self._stopping = True
+        self.admit_no_more(edges=False)  # edges look at the hold
         for one in self._prepared.values():
             one.writer.held = True
         try:
@@ -249,7 +276,8 @@ class Running:
         if busy and not only_timers(writer.checkpoint):
             return False
         done = committed(writer.checkpoint)
-        return not any(m.matters for stream, edge in writer.reads.items() for m in edge.since(done.get(stream, 0)))
+        reads = {stream: edge for stream, edge in writer.reads.items() if stream not in self._closed}
+        return not any(m.matters for stream, edge in reads.items() for m in edge.since(done.get(stream, 0)))
 
     def _between_batches(self) -> bool:
         return all(self._settled(name, query) for name, query in self._queries.items())
@@ -295,7 +323,7 @@ class Running:
             elif now - since >= _STABLE_S:
                 return
             if now > until:
-                raise SluicegateError(f"waited {timeout_s:g} s: {otherwise()}")
+                raise StillWaiting(f"waited {timeout_s:g} s: {otherwise()}")
             time.sleep(0.05)
 
     def _check_drains(self) -> None:
@@ -383,6 +411,9 @@ class Running:
         if self._watcher.is_alive():
             self._watcher.join()
         self._recovery.close(time.time())
+        for one in self._prepared.values():
+            if one.writer.foreign is not None:
+                one.writer.foreign.close()
         self._progress.close()
         self._nodes.close()
         for query in self._queries.values():
