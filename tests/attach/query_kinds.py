@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 BATCHES, ROWS, KEYS = 5, 180, 30
 SCHEMA = "k string, v long, d long, ts timestamp"
@@ -59,7 +59,12 @@ def write_input(folder: Path, rows: Sequence[Fed]) -> None:
     for batch in range(BATCHES):
         part = rows[batch * ROWS : (batch + 1) * ROWS]
         times = pa.array([_T0 + dt.timedelta(milliseconds=r.ts) for r in part], pa.timestamp("us", tz="UTC"))
-        columns = {"k": [r.k for r in part], "v": [r.v for r in part], "d": [r.d for r in part], "ts": times}
+        columns: dict[str, Any] = {
+            "k": [r.k for r in part],
+            "v": [r.v for r in part],
+            "d": [r.d for r in part],
+            "ts": times,
+        }
         path = folder / f"{batch:03d}.parquet"
         pq.write_table(pa.table(columns), path)
         os.utime(path, (1_700_000_000 + batch, 1_700_000_000 + batch))
@@ -166,7 +171,9 @@ def outer_is_exact(rows: Rows) -> bool:
     alone = [row["a"] for row in rows if row["b"] is None]
     matched = {a for a, _ in JOINED}
     closed = {row.v for row in LEFT if row.v not in matched and row.ts + 3000 < LATEST - 45_000}
-    return matches(rows) == JOINED and len(set(alone)) == len(alone) and not set(alone) & matched and closed <= set(alone)
+    return (
+        matches(rows) == JOINED and len(set(alone)) == len(alone) and not set(alone) & matched and closed <= set(alone)
+    )
 
 
 def windows_are_exact(rows: Rows) -> bool:
@@ -203,8 +210,9 @@ class Counting(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.count = handle.getValueState("count", "n long")
 
-    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
-        count = self.count.get()[0] if self.count.exists() else 0
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        before = self.count.get()
+        count = before[0] if before else 0
         for frame in rows:
             count += len(frame)
         self.count.update((count,))
@@ -221,7 +229,9 @@ def _windowed(stream: DataFrame) -> DataFrame:
 
 def _sessions(stream: DataFrame) -> DataFrame:
     grouped = stream.withWatermark("ts", "30 seconds").groupBy("k", F.session_window("ts", "4 seconds").alias("w"))
-    return grouped.count().select("k", F.col("w.start").alias("a"), F.col("w.end").alias("e"), F.col("count").alias("n"))
+    return grouped.count().select(
+        "k", F.col("w.start").alias("a"), F.col("w.end").alias("e"), F.col("count").alias("n")
+    )
 
 
 def _totals(stream: DataFrame) -> DataFrame:
@@ -258,7 +268,7 @@ KINDS = (
         "foreachBatch",
         lambda r: told(r) == SUMS,
     ),
-    Kind("agg_written_each_batch", lambda s: _counts(s.left()), "update", "parquetEachBatch", lambda r: told(r) == COUNTS),
+    Kind("agg_written", lambda s: _counts(s.left()), "update", "parquetEachBatch", lambda r: told(r) == COUNTS),
     Kind("agg_complete", lambda s: _counts(s.left()), "complete", "memory", lambda r: {x.k: x.n for x in r} == COUNTS),
     Kind(
         "agg_ordered",
@@ -275,7 +285,7 @@ KINDS = (
         "parquet/p",
         windows_are_exact,
     ),
-    Kind("join_inner", lambda s: s.joined("inner").select("a", "b"), "append", "parquet", lambda r: matches(r) == JOINED),
+    Kind("join", lambda s: s.joined("inner").select("a", "b"), "append", "parquet", lambda r: matches(r) == JOINED),
     Kind("join_left_outer", lambda s: s.joined("leftOuter").select("a", "b"), "append", "parquet", outer_is_exact),
     Kind(
         "dedup",
@@ -318,9 +328,7 @@ KINDS = (
     ),
     Kind(
         "dedup_then_agg",
-        lambda s: (
-            s.left().withWatermark("ts", "10 minutes").dropDuplicates(["k", "d"]).groupBy("k", "d").count()
-        ),
+        lambda s: s.left().withWatermark("ts", "10 minutes").dropDuplicates(["k", "d"]).groupBy("k", "d").count(),
         "update",
         "memory",
         lambda r: pairs_of(r) == PAIRS and all(x["count"] == 1 for x in r),

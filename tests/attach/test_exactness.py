@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, Row, SparkSession
-
 from tests.attach import query_kinds
 from tests.attach.attached import MOVES, attached_session, batches, move_every_batch
 from tests.attach.query_kinds import KINDS, LEFT, RIGHT, Kind, Streams, write_input
@@ -73,7 +73,8 @@ class Moved:
 @pytest.fixture(scope="module")
 def moved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moved]:
     base = tmp_path_factory.mktemp("kinds")
-    cloudpickle.register_pickle_by_value(query_kinds)  # Spark's Python workers cannot import the tests
+    by_value: Any = cloudpickle.register_pickle_by_value
+    by_value(query_kinds)  # Spark's Python workers cannot import the tests
     spark = attached_session(base / "record")
     try:
         yield Moved(spark, base)

@@ -6,6 +6,7 @@ import typer
 
 from sluicegate.cli.apps import apps
 from sluicegate.cli.cluster import app as cluster
+from sluicegate.cli.conf import conf
 from sluicegate.cli.demo import demo
 from sluicegate.cli.fidelity import fidelity
 from sluicegate.cli.plan import plan
@@ -25,6 +26,7 @@ def add_working(app: typer.Typer) -> None:
     app.command()(simulate)
     app.command()(replay)
     app.command()(reproduce)
+    app.command()(conf)
     app.add_typer(cluster, name="cluster")
     app.command()(apps)
     app.command()(policies)
