@@ -32,7 +32,8 @@ def counted(key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> Iter
 
 def main(source: str, sink: str, checkpoint: str, stop: str) -> None:
     spark = SparkSession.builder.appName("plain app").getOrCreate()
-    rows = spark.readStream.schema(SCHEMA).json(source)
+    files = spark.conf.get("spark.plain.files", "1000")
+    rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", str(files)).json(source)
     states = rows.groupBy("k").applyInPandasWithState(
         counted, "k string, n long, total long", "n long, total long", "update", GroupStateTimeout.NoTimeout
     )

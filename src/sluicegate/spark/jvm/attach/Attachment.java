@@ -5,10 +5,13 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.WeakHashMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
@@ -20,6 +23,7 @@ import sluicegate.NodeLoads;
 /** One application that is attached: what is known of it, the plan in force, and the threads that keep both current. */
 public final class Attachment {
   private static final String KEYS = "spark.sluicegate.";
+  private static final Set<SparkSession> RULED = Collections.newSetFromMap(new WeakHashMap<>());
   private static volatile Attachment current;
 
   final SparkContext context;
@@ -32,6 +36,7 @@ public final class Attachment {
   private final Map<String, String> hosts = new ConcurrentHashMap<>();
   private final Map<String, Integer> cores = new ConcurrentHashMap<>();
   private final Map<String, Map<String, Integer>> seated = new ConcurrentHashMap<>();
+  private final Map<String, StatePlaces.Placed> places = new ConcurrentHashMap<>();
   private final ScheduledExecutorService clock = Executors.newSingleThreadScheduledExecutor(Attachment::daemon);
   private final Watch watch;
   private final ExecutorLever lever = new ExecutorLever(this);
@@ -96,7 +101,7 @@ public final class Attachment {
     SparkContext context = SparkInternals.context(session);
     String problem = attach(context, context.applicationId());
     boolean configured = context.conf().get("spark.sql.extensions", "").contains(Extension.class.getName());
-    if (problem.isEmpty() && !configured) {
+    if (problem.isEmpty() && !configured && RULED.add(session)) {
       SparkInternals.addRule(session);
     }
     if (problem.isEmpty()) {
@@ -172,7 +177,8 @@ public final class Attachment {
     return tasks >= executorCores();
   }
 
-  void took(String query, List<String> seats, int[] tasks) {
+  void took(String query, List<String> seats, int[] tasks, StatePlaces.Placed placed) {
+    places.put(query, placed);
     Map<String, Integer> now = new HashMap<>();
     for (int i = 0; i < tasks.length; i++) {
       now.put(seats.get(i), tasks[i]);
@@ -180,7 +186,13 @@ public final class Attachment {
     seated.put(query, now);
   }
 
+  /** Where the state of the last batch was put; null where Spark chose. */
+  StatePlaces.Placed placesOf(String query) {
+    return places.get(query);
+  }
+
   void ended(String query) {
+    places.remove(query);
     seated.remove(query);
     lever.batchEnded(query);
   }

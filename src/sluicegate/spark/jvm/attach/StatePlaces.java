@@ -66,6 +66,8 @@ final class StatePlaces implements PartitionCoalescer, Serializable {
     if (seats.isEmpty()) {
       return neighbours(parts, tasks);
     }
+    Map<Integer, String> before = new HashMap<>();
+    loaded.forEach((seat, ones) -> ones.forEach(one -> before.put(one.index(), seat)));
     if (tasks < seats.size()) {
       // first the seats that other queries leave free, then those that hold most
       seats.sort(
@@ -77,8 +79,22 @@ final class StatePlaces implements PartitionCoalescer, Serializable {
     for (int task = 0; task < tasks; task++) {
       share[task % share.length]++;
     }
-    attachment.took(query, seats, share);
-    return groups(seats, share, shares(seats, share, parts.length, loaded, homeless), tasks);
+    List<List<Partition>> held = shares(seats, share, parts.length, loaded, homeless);
+    attachment.took(query, seats, share, new Placed(parts.length, seats.size(), kept(seats, held, before)));
+    return groups(seats, share, held, tasks);
+  }
+
+  /** How many state partitions there are, on how many executors, and how many of them stay where they were. */
+  record Placed(int partitions, int executors, int kept) {}
+
+  private static int kept(List<String> seats, List<List<Partition>> held, Map<Integer, String> before) {
+    int kept = 0;
+    for (int seat = 0; seat < held.size(); seat++) {
+      for (Partition part : held.get(seat)) {
+        kept += seats.get(seat).equals(before.get(part.index())) ? 1 : 0;
+      }
+    }
+    return kept;
   }
 
   /** What each seat computes: what it has loaded up to its share, then what nobody has or others have too much of. */

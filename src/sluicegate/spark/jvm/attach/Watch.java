@@ -56,15 +56,15 @@ final class Watch extends SparkListener {
   }
 
   private void work() {
-    while (!ended || !waiting.isEmpty()) {
-      attachment.guard.run(
-          "watch",
-          () -> {
-            Runnable next = waiting.poll(200, TimeUnit.MILLISECONDS);
-            if (next != null) {
-              next.run();
-            }
-          });
+    try {
+      while (!ended || !waiting.isEmpty()) {
+        Runnable next = waiting.poll(200, TimeUnit.MILLISECONDS);
+        if (next != null) {
+          next.run();
+        }
+      }
+    } catch (InterruptedException stopped) {
+      Thread.currentThread().interrupt();
     }
   }
 
@@ -195,6 +195,7 @@ final class Watch extends SparkListener {
     line.set("trigger_s", RunFolder.JSON.valueToTree(attachment.triggerSeconds(query.id)));
     line.set("stages", stages == null ? RunFolder.JSON.createArrayNode() : stages);
     line.set("took_ms", took);
+    line.set("places", RunFolder.JSON.valueToTree(attachment.placesOf(query.name)));
     line.set("sources", sources(progress));
     long rows = 0;
     long bytes = 0;
