@@ -99,6 +99,19 @@ def test_more_load_than_one_task_carries_gives_more_tasks_and_executors(tmp_path
     assert record.last["sojourn"]["p95_s"] > record.last["sojourn"]["mean_s"] > 0
 
 
+def test_what_was_planned_stays_while_executors_are_on_their_way(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=4s", "executors": "1:4"})
+    driver.write(T0, {"clicks": 380.0}, {"clicks": 1})
+    layout = Layout(driver.folder)
+    controller, plans = AttachController(layout, Application.read(layout)), []
+    for look in range(1, 25):
+        driver.write(T0 + 2.0 * look, {"clicks": 380.0}, {"clicks": 4})
+        controller.step(T0 + 2.0 * look)
+        plans += [plan(driver.folder)["operators"]["clicks"]["processors"]] if layout.plan.exists() else []
+    assert plans == sorted(plans)
+    assert plans[-1] > 1
+
+
 def test_without_a_promise_nothing_is_planned_and_everything_is_seen(tmp_path: Path) -> None:
     driver = Driver(tmp_path / "run", {"executors": "1:4"})
     played(driver, 8, {"clicks": 380.0})

@@ -168,6 +168,20 @@ def test_slow_code_on_the_query_s_own_thread_is_given_up(
     assert [batch["tasks"] for batch in batches(record, "slow")][-2:] == [PARTITIONS] * 2
 
 
+def test_with_a_version_of_spark_that_was_not_tried_it_observes_and_moves_nothing(
+    spark: SparkSession, source: Path, record: Path, tmp_path: Path
+) -> None:
+    settings(spark).set("spark.sluicegate.test.version", "9.9.9")
+    try:
+        sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    finally:
+        settings(spark).remove("spark.sluicegate.test.version")
+    write_plan(record, {"untried": {"processors": 1}})
+    assert counted(spark, "untried", counting(spark, source, "untried", tmp_path))
+    assert until(lambda: len(batches(record, "untried")) >= BATCHES)
+    assert {batch["tasks"] for batch in batches(record, "untried")} == {PARTITIONS}
+
+
 def test_a_folder_that_cannot_be_written_is_one_line_and_the_query_goes_on(
     spark: SparkSession, source: Path, record: Path, tmp_path: Path
 ) -> None:

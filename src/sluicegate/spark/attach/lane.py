@@ -75,10 +75,22 @@ class Lane:
         )
         self.state, decision = loop.tick(self.state, self.seen, now_s)
         self._notice_stuck(now_s)
+        if self.seen.rescaling and self.planned is not None:
+            decision = self._under_way(decision, self.planned.processors)
         if not self.movable and decision.rescales:
             decision = replace(decision, running=self.seen.running, rescales=(), refusals=(Refusal(*self._why_not()),))
         self.decision = decision
         return decision
+
+    def _under_way(self, decision: Decision, planned: int) -> Decision:
+        """What is not there yet is still wanted; more may be asked for meanwhile, since executors take time to come."""
+        proposed = decision.proposal.processors.get(self.name, 0) if decision.proposal else 0
+        want = max(planned, self.state.settings.limits.clamp(self.name, proposed))
+        if want == planned:
+            return replace(decision, running={self.name: planned}, rescales=())
+        reasons = decision.proposal.reasons if decision.proposal else ()
+        moved = Rescale(self.name, planned, want, f"{planned} -> {want} while {planned} are on their way")
+        return replace(decision, running={self.name: want}, rescales=(moved,), reasons=reasons)
 
     def claim(self) -> Claim:
         """What it wants, and what it would have of more or fewer."""

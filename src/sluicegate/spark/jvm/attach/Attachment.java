@@ -49,10 +49,10 @@ public final class Attachment {
   private Attachment(SparkContext context, String application) throws Exception {
     this.context = context;
     guard = new Guard(context.conf().get(KEYS + "test.faults", ""));
-    touches = SparkInternals.tried(context.version());
+    String version = context.conf().get(KEYS + "test.version", context.version());
+    touches = SparkInternals.tried(version);
     if (!touches) {
-      guard.once(
-          "Spark " + context.version() + " was not tried (" + SparkInternals.TRIED + "x was): it observes, and moves nothing");
+      guard.once("Spark " + version + " was not tried (" + SparkInternals.TRIED + "x was): it observes, and moves nothing");
     } else {
       SparkInternals.forgetStore(); // what executors will call: better it fails here
     }
@@ -84,6 +84,7 @@ public final class Attachment {
     if (current != null && current.context == context) {
       return "";
     }
+    detach(); // what is left of an application that this process ran before
     try {
       Attachment made = new Attachment(context, application);
       context.addSparkListener(made.watch);
@@ -116,6 +117,13 @@ public final class Attachment {
     current = null;
     if (last != null) {
       last.close();
+    }
+  }
+
+  /** Ends one attachment, whoever is attached since. */
+  static synchronized void end(Attachment which) {
+    if (current == which) {
+      detach();
     }
   }
 

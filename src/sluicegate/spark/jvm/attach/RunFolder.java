@@ -47,7 +47,7 @@ final class RunFolder {
   }
 
   /** Readers see the old file or the new one, never half of one. */
-  void write(String name, JsonNode document) throws IOException {
+  synchronized void write(String name, JsonNode document) throws IOException {
     Path draft = path.resolve("." + name + ".draft");
     Files.writeString(draft, document.toString());
     Files.move(draft, path.resolve(name), StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);

@@ -11,6 +11,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.apache.spark.executor.TaskMetrics;
 import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerApplicationEnd;
 import org.apache.spark.scheduler.SparkListenerBlockManagerAdded;
 import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.scheduler.SparkListenerExecutorAdded;
@@ -72,6 +73,14 @@ final class Watch extends SparkListener {
     if (!waiting.offer(() -> attachment.guard.run(event, body))) {
       attachment.guard.once("events come faster than they are written down: some batches are not seen");
     }
+  }
+
+  /** Spark goes on stopping meanwhile: this very thread of its must not wait for ours. */
+  @Override
+  public void onApplicationEnd(SparkListenerApplicationEnd end) {
+    Thread last = new Thread(() -> Attachment.end(attachment), "sluicegate-end");
+    last.setDaemon(true);
+    last.start();
   }
 
   @Override
