@@ -44,9 +44,9 @@ class Driver:
         }
         self._whole("nodes.json", ground)
         for name, rate in queries.items():
-            self._batch(name, at_s, rate, min(processors[name], executors))
+            self._batch(name, at_s, rate, min(processors[name], executors), processors[name])
 
-    def _batch(self, name: str, at_s: float, rate: float, k: int) -> None:
+    def _batch(self, name: str, at_s: float, rate: float, k: int, tasks: int) -> None:
         number = self.batches[name] = self.batches.get(name, -1) + 1
         rows = int(rate * 2)
         work_s = rows / 200
@@ -54,7 +54,7 @@ class Driver:
         line = {"batch": number, "started_s": at_s - took_s, "published_s": at_s, "duration_s": took_s, "rows": rows}
         line |= {"rows_out": rows, "processors": k, "entered_s": None, "born": [], "cold": number < 2, "work_s": work_s}
         source = {"name": "in", "kafka": False, "rows": rows}
-        line |= {"task_s": [], "tasks": k, "slots": k, "trigger_s": 0.0, "sources": [source]}
+        line |= {"task_s": [], "tasks": tasks, "slots": k, "trigger_s": 0.0, "sources": [source]}
         log = self.folder / "operators" / name / "batches.jsonl"
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("a") as file:
@@ -110,6 +110,20 @@ def test_what_was_planned_stays_while_executors_are_on_their_way(tmp_path: Path)
         plans += [plan(driver.folder)["operators"]["clicks"]["processors"]] if layout.plan.exists() else []
     assert plans == sorted(plans)
     assert plans[-1] > 1
+
+
+def test_a_master_that_gives_fewer_executors_is_asked_again_now_and_then(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=3s", "executors": "1:4"})
+    driver.write(T0, {"clicks": 500.0}, {"clicks": 1})
+    layout = Layout(driver.folder)
+    controller = AttachController(layout, Application.read(layout))
+    for look in range(1, 120):
+        driver.write(T0 + 2.0 * look, {"clicks": 500.0}, {"clicks": 4}, executors=2)
+        controller.step(T0 + 2.0 * look)
+    assert plan(driver.folder)["operators"]["clicks"]["processors"] == 4
+    assert plan(driver.folder)["executors"] == 4
+    assert len(read_record(driver.folder).decisions) < 12
+    assert controller.lanes["clicks"].movable
 
 
 def test_without_a_promise_nothing_is_planned_and_everything_is_seen(tmp_path: Path) -> None:

@@ -126,3 +126,19 @@ def test_a_broken_description_is_one_clear_line(tmp_path: Path, text: str) -> No
     (tmp_path / "pipeline.json").write_text(text)
     with pytest.raises(BadInput, match="describes no pipeline"):
         Record(tmp_path)
+
+
+def test_a_query_that_comes_later_is_drawn_and_its_past_read(tmp_path: Path) -> None:
+    node = {"reads": ["in"], "writes": ["out"], "stateful": True, "key_groups": 4}
+    pipeline = {"name": "app", "attached": True, "sources": ["in"], "kept": ["out"]}
+    (tmp_path / "pipeline.json").write_text(json.dumps({**pipeline, "nodes": []}))
+    record = Record(tmp_path)
+    assert record.look() is False
+    ticks = [{"at_s": 1.0, "running": {"first": 2}}, {"at_s": 2.0, "running": {"first": 2, "second": 3}}]
+    (tmp_path / "ticks.jsonl").write_text("".join(f"{json.dumps(tick)}\n" for tick in ticks))
+    for names in (["first"], ["first", "second"]):
+        nodes = [{**node, "name": name} for name in names]
+        (tmp_path / "pipeline.json").write_text(json.dumps({**pipeline, "nodes": nodes}))
+        record.look()
+        assert record.history.operators == tuple(names)
+    assert record.history.between(0.0, 9.0).of_operator("second", "processors").tolist() == [0.0, 3.0]

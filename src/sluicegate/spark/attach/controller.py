@@ -129,20 +129,19 @@ class AttachController:
 
     def _enact(self, now_s: float, executors: int | None) -> None:
         wants = {name: lane.wants for name, lane in self.lanes.items() if lane.movable and lane.wants > 0}
-        kept = {name: planned for name, planned in self._planned.items() if name not in self.lanes}
-        planned = {name: self._since(name, count, now_s) for name, count in wants.items()}
-        if {**kept, **planned} == self._planned and executors == self._executors:
-            return
-        self._version, self._planned, self._executors = self._version + 1, {**kept, **planned}, executors
         for name, lane in self.lanes.items():
-            lane.planned = planned.get(name)
-        operators = {name: asdict(OperatorPlan(one.processors)) for name, one in self._planned.items()}
+            lane.plan(wants.get(name), now_s)
+        kept = {name: planned for name, planned in self._planned.items() if name not in self.lanes}
+        planned = {name: lane.planned for name, lane in self.lanes.items() if lane.planned is not None}
+        before = {name: one.processors for name, one in self._planned.items()}
+        self._planned = {**kept, **planned}
+        after = {name: one.processors for name, one in self._planned.items()}
+        if after == before and executors == self._executors:
+            return
+        self._version, self._executors = self._version + 1, executors
+        operators = {name: asdict(OperatorPlan(processors)) for name, processors in after.items()}
         document = {"version": self._version, "operators": operators, "executors": executors or 0}
         write_whole(self._layout.plan, json.dumps(document))
-
-    def _since(self, name: str, processors: int, now_s: float) -> Planned:
-        before = self._planned.get(name)
-        return before if before is not None and before.processors == processors else Planned(processors, now_s)
 
     def _log(self, now_s: float, ground: Ground, wanted: int | None) -> None:
         told = [lane for lane in self.lanes.values() if lane.decision is not None]

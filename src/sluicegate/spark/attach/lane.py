@@ -124,11 +124,19 @@ class Lane:
             self.state = replace(self.state, settings=replace(self.state.settings, limits=limits))
 
     def _notice_stuck(self, now_s: float) -> None:
-        planned, seen = self.planned, self.seen
-        if planned is None or seen is None or seen.rescaling or self.running == planned.processors or not self.running:
+        """What was planned does not come: where the tasks came and only executors lack, it is asked for again."""
+        planned, seen, last = self.planned, self.seen, self.observer.last
+        if planned is None or seen is None or last is None or seen.rescaling or self.running == planned.processors:
             return
-        self.stuck += 1
+        self.stuck += int(last["tasks"]) != planned.processors
         self.planned = Planned(self.running, now_s)
+
+    def plan(self, processors: int | None, now_s: float) -> None:
+        """What the plan in force says of it from now on."""
+        if processors is None:
+            self.planned = None
+        elif self.planned is None or self.planned.processors != processors:
+            self.planned = Planned(processors, now_s)
 
     def _why_not(self) -> tuple[str, str]:
         if not self.promised:
