@@ -51,7 +51,13 @@ class Driver:
         rows = int(rate * 2)
         work_s = rows / 200
         took_s = 0.3 + 0.02 * k + work_s / k
-        line = {"batch": number, "started_s": at_s - took_s, "published_s": at_s, "duration_s": took_s, "rows": rows}
+        line: dict[str, Any] = {
+            "batch": number,
+            "started_s": at_s - took_s,
+            "published_s": at_s,
+            "duration_s": took_s,
+            "rows": rows,
+        }
         line |= {"rows_out": rows, "processors": k, "entered_s": None, "born": [], "cold": number < 2, "work_s": work_s}
         source = {"name": "in", "kafka": False, "rows": rows}
         line |= {"task_s": [], "tasks": tasks, "slots": k, "trigger_s": 0.0, "sources": [source]}

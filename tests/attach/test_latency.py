@@ -20,7 +20,9 @@ def batches(
     while at < seconds:
         at += rng.expovariate(rate_per_s)
         born.append(at)
-    found, latencies, taken, now = [], [], 0, 1.0
+    found: list[dict[str, Any]] = []
+    latencies: list[float] = []
+    taken, now = 0, 1.0
     while now < seconds:
         there = sum(1 for t in born if t <= now)
         end = min(there, taken + most)
@@ -37,7 +39,7 @@ def batches(
 
 
 def estimated(lines: list[dict[str, Any]]) -> list[tuple[float, float]]:
-    arrivals, ages = Arrivals(), []
+    arrivals, ages = Arrivals(), list[tuple[float, float]]()
     for line in lines:
         born = births(arrivals.of(line))
         ages += born.ages_s(line["published_s"]) if line["batch"] > 0 else ()

@@ -209,6 +209,7 @@ def test_the_controller_ticks_decides_and_a_second_one_is_refused(
         last = read_record(record).last
         assert last["executors"] == 2
         assert last["sojourn"]["p95_s"] > 0
+        query.processAllAvailable()
     finally:
         query.stop()
     assert told(spark.table("steady").collect()) == COUNTS
