@@ -25,6 +25,7 @@ class Driver:
     def __init__(self, folder: Path, settings: dict[str, str], no_executors: str | None = None) -> None:
         self.folder, self.settings, self.no_executors = folder, settings, no_executors
         self.batches: dict[str, int] = {}
+        self.trigger_s = 0.0
         folder.mkdir()
 
     def write(self, at_s: float, queries: dict[str, float], processors: dict[str, int], executors: int = 1) -> None:
@@ -60,7 +61,7 @@ class Driver:
         }
         line |= {"rows_out": rows, "processors": k, "entered_s": None, "born": [], "cold": number < 2, "work_s": work_s}
         source = {"name": "in", "kafka": False, "rows": rows}
-        line |= {"task_s": [], "tasks": tasks, "slots": k, "trigger_s": 0.0, "sources": [source]}
+        line |= {"task_s": [], "tasks": tasks, "slots": k, "trigger_s": self.trigger_s, "sources": [source]}
         log = self.folder / "operators" / name / "batches.jsonl"
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("a") as file:
@@ -169,6 +170,17 @@ def test_a_controller_that_is_started_again_goes_on_with_the_plan(tmp_path: Path
     before = plan(driver.folder)
     AttachController(Layout(driver.folder), Application.read(Layout(driver.folder))).step(T0 + 52.0)
     assert plan(driver.folder)["operators"] == before["operators"]
+
+
+def test_a_promise_that_the_trigger_interval_breaks_is_said(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=4s"})
+    driver.trigger_s = 5.0
+    controller = played(driver, 3, {"clicks": 40.0})
+    decision = controller.lanes["clicks"].decision
+    assert decision is not None
+    assert [r.why for r in decision.refusals if r.rule == "trigger"] == [
+        "p95 <= 4 s is out of reach: clicks starts a batch every 5 s"
+    ]
 
 
 def test_two_controllers_on_one_application_are_refused(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from pyspark.sql import SparkSession
@@ -40,6 +41,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.sluicegate.controller": "none",
             "spark.sql.shuffle.partitions": str(PARTITIONS),
             "spark.locality.wait": "10s",
+            "spark.ui.enabled": "true",
+            "spark.ui.port": "0",
         },
         "a session",
     )
@@ -209,6 +212,9 @@ def test_the_controller_ticks_decides_and_a_second_one_is_refused(
         last = read_record(record).last
         assert last["executors"] == 2
         assert last["sojourn"]["p95_s"] > 0
+        page = urlopen(f"{spark.sparkContext.uiWebUrl}/sluicegate/", timeout=30).read().decode()
+        assert "p95=30s" in page
+        assert "steady" in page
         query.processAllAvailable()
     finally:
         query.stop()

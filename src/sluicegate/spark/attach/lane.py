@@ -79,8 +79,21 @@ class Lane:
             decision = self._under_way(decision, self.planned.processors)
         if not self.movable and decision.rescales:
             decision = replace(decision, running=self.seen.running, rescales=(), refusals=(Refusal(*self._why_not()),))
-        self.decision = decision
-        return decision
+        self.decision = replace(decision, refusals=(*decision.refusals, *self._out_of_reach()))
+        return self.decision
+
+    def _out_of_reach(self) -> tuple[Refusal, ...]:
+        """A promise that the user's own trigger interval breaks, whatever runs."""
+        every_s = float((self.observer.last or {}).get("trigger_s") or 0.0)
+        starts = f"starts a batch every {every_s:g} s"
+        waits_s = {"mean": 0.5 * every_s, "p50": 0.5 * every_s, "p95": 0.95 * every_s, "p99": 0.99 * every_s}
+        return tuple(
+            Refusal(
+                "trigger", f"{what} <= {bound_s:g} s is out of reach: {self.name} starts a batch every {every_s:g} s"
+            )
+            for what, bound_s in self.state.settings.goal.latency_bounds.items()
+            if waits_s.get(what, 0.0) >= bound_s
+        )
 
     def _under_way(self, decision: Decision, planned: int) -> Decision:
         """What is not there yet is still wanted; more may be asked for meanwhile, since executors take time to come."""

@@ -45,6 +45,7 @@ public final class Attachment {
   private volatile WantedPlan plan = WantedPlan.NONE;
   private volatile String planStamp;
   private volatile double lastCame;
+  private volatile Runnable untab = () -> {};
 
   private Attachment(SparkContext context, String application) throws Exception {
     this.context = context;
@@ -88,7 +89,7 @@ public final class Attachment {
     try {
       Attachment made = new Attachment(context, application);
       context.addSparkListener(made.watch);
-      made.guard.run("tab", () -> Tab.attach(made));
+      made.guard.run("tab", () -> made.untab = Tab.attach(made));
       current = made;
       return "";
     } catch (Throwable problem) {
@@ -135,6 +136,7 @@ public final class Attachment {
 
   private void close() {
     guard.run("close", () -> context.removeSparkListener(watch));
+    guard.run("close", () -> untab.run());
     clock.shutdownNow();
     watch.close();
     guard.run("close", () -> queries.all().forEach(one -> one.active = false));

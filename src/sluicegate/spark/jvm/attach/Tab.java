@@ -30,12 +30,16 @@ final class Tab extends SparkUITab {
     return "Sluicegate";
   }
 
-  static void attach(Attachment attachment) {
-    if (attachment.context.ui().isDefined()) {
-      Tab tab = new Tab(attachment.context.ui().get());
-      tab.attachPage(new Page(tab, attachment));
-      attachment.context.ui().get().attachTab(tab);
+  /** Adds the tab; gives what takes it away again. */
+  static Runnable attach(Attachment attachment) {
+    if (attachment.context.ui().isEmpty()) {
+      return () -> {};
     }
+    SparkUI ui = attachment.context.ui().get();
+    Tab tab = new Tab(ui);
+    tab.attachPage(new Page(tab, attachment));
+    ui.attachTab(tab);
+    return () -> ui.detachTab(tab);
   }
 
   private static final class Page extends WebUIPage {
