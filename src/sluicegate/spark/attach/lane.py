@@ -88,9 +88,7 @@ class Lane:
         starts = f"starts a batch every {every_s:g} s"
         waits_s = {"mean": 0.5 * every_s, "p50": 0.5 * every_s, "p95": 0.95 * every_s, "p99": 0.99 * every_s}
         return tuple(
-            Refusal(
-                "trigger", f"{what} <= {bound_s:g} s is out of reach: {self.name} starts a batch every {every_s:g} s"
-            )
+            Refusal("trigger", f"{what} <= {bound_s:g} s is out of reach: {self.name} {starts}")
             for what, bound_s in self.state.settings.goal.latency_bounds.items()
             if waits_s.get(what, 0.0) >= bound_s
         )
