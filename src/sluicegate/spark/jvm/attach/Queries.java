@@ -73,7 +73,9 @@ final class Queries {
   static boolean describe(Query query, JsonNode progress) {
     List<String> reads = new ArrayList<>();
     progress.path("sources").forEach(source -> reads.add(shortened(source.path("description").asText(""))));
-    List<String> writes = List.of(shortened(progress.path("sink").path("description").asText("sink")));
+    String sink = progress.path("sink").path("description").asText("");
+    // sinks that name no place are not one and the same: two queries with foreachBatch write to two places
+    List<String> writes = List.of(sink.contains("[") ? shortened(sink) : query.name + "-out");
     int partitions = 0;
     for (JsonNode state : progress.path("stateOperators")) {
       partitions = Math.max(partitions, state.path("numShufflePartitions").asInt());
