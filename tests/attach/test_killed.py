@@ -33,8 +33,8 @@ def submit(base: Path, settings: dict[str, str]) -> subprocess.Popen[bytes]:
     app = [str(Path(__file__).with_name("plain_app.py")), *(str(base / x) for x in ("in", "out", "checkpoint", "stop"))]
     command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]", *words, *app]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    log = (base / "submit.log").open("ab")
-    return subprocess.Popen(command, stdout=log, stderr=log, env=environment, process_group=0)
+    with (base / "submit.log").open("ab") as log:
+        return subprocess.Popen(command, stdout=log, stderr=log, env=environment, process_group=0)
 
 
 @pytest.mark.slow
