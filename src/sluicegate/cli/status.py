@@ -40,6 +40,8 @@ def state_of(record: RunRecord, now_s: float) -> str:
     """Whether a run goes on, and whether somebody steers it."""
     if record.outcome:
         return "stopped by hand" if record.outcome.get("interrupted") else "ended"
+    if record.pipeline.get("attached") and not any(node.get("active") for node in record.pipeline["nodes"]):
+        return "no query runs" if record.controlled else "ended"
     silent_s = now_s - float(record.last.get("at_s", record.began_s))
     if record.controlled is False or (record.controlled is None and silent_s > _SILENT_S):
         return "no controller: the last plan stays in force"
