@@ -188,7 +188,7 @@ class FolderEdge:
             if manifest is not None:
                 self._check_link(found[-1] if found else None, manifest)
                 found.append(manifest)
-            elif number >= self.oldest(numbers) or number == end - 1:  # the newest is never deleted
+            elif number >= self.oldest(numbers):  # asked again: it may be deleted while we read
                 raise manifest_spoiled(self.folder, number, f"is missing, and {end} were published")
         return found
 
