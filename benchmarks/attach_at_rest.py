@@ -37,6 +37,17 @@ def durations_ms(query: StreamingQuery, count: int) -> list[float]:
     return list(found.values())[:count]
 
 
+def settled(record: Path, looks: int = 4) -> None:
+    """The controller has started (imports take a second or two of processor time) and looks at the query."""
+    ticks = record / "ticks.jsonl"
+    before = ticks.stat().st_size if ticks.exists() else 0
+    seen = 0
+    while seen < looks:
+        time.sleep(0.5)
+        size = ticks.stat().st_size if ticks.exists() else 0
+        seen, before = seen + (size > before), size
+
+
 def main(rounds: int, batches: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="attach-at-rest-"))
     settings = {"spark.sql.shuffle.partitions": str(PARTITIONS), "spark.plugins": "", "spark.driver.memory": "1g"}
@@ -53,6 +64,7 @@ def main(rounds: int, batches: int) -> None:
         sluicegate.detach(spark)
         times[False] += (plain := durations_ms(query, batches))
         sluicegate.attach(spark, observe=True, folder=str(folder / "record"))
+        settled(folder / "record")
         times[True] += (attached := durations_ms(query, batches))
         ratios.append(statistics.median(attached) / statistics.median(plain))
     query.stop()
