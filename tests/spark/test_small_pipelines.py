@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
