@@ -11,6 +11,7 @@ from sluicegate.cli.demo import demo
 from sluicegate.cli.fidelity import fidelity
 from sluicegate.cli.plan import plan
 from sluicegate.cli.policies import policies
+from sluicegate.cli.repartition import repartition
 from sluicegate.cli.replay import replay
 from sluicegate.cli.reproduce import reproduce
 from sluicegate.cli.run import run
@@ -26,6 +27,7 @@ def add_working(app: typer.Typer) -> None:
     app.command()(simulate)
     app.command()(replay)
     app.command()(advise)
+    app.command()(repartition)
     app.command()(reproduce)
     app.add_typer(cluster, name="cluster")
     app.command()(apps)
