@@ -91,9 +91,11 @@ def _players(master: str | None) -> Iterator[Player]:
         yield play
         return
     from sluicegate.lab.replay.sweep import play_on
+    from sluicegate.spark.ground import ground_of
     from sluicegate.spark.session import spark_session
 
-    spark = spark_session(master, name="sluicegate replay")
+    ground = ground_of(master)
+    spark = spark_session(ground.master, ground.settings, "sluicegate replay")
     try:
         yield play_on(spark)
     finally:

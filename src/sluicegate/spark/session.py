@@ -9,13 +9,15 @@ on a file system of their own, and of the jar only what reads edges and places t
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from sluicegate.spark.act.executors import DECOMMISSION_CONF
+from sluicegate.spark.cluster.java import JAR
 
 SETTINGS: Mapping[str, str] = {
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
@@ -43,7 +45,6 @@ SETTINGS: Mapping[str, str] = {
     **DECOMMISSION_CONF,
 }
 
-JAR = str(Path(__file__).parent / "jvm" / "sluicegate.jar")
 ON_THIS_MACHINE: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -54,6 +55,9 @@ ON_THIS_MACHINE: Mapping[str, str] = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
 }
+# Spark's own pattern for what it keeps out of its pages and logs (`spark.redaction.regex`).
+_SECRET_KEY = re.compile(r"(?i)secret|password|token|access[.]?key")
+_CLUSTER_SECRET = "spark.authenticate.secret"
 # Executors elsewhere need the jar's classes too; Spark brings it to them.
 ELSEWHERE: Mapping[str, str] = {"spark.jars": JAR, "spark.driver.extraClassPath": JAR}
 
@@ -67,9 +71,40 @@ def spark_session(
     near = master.startswith(("local", "spark://127.0.0.1", "spark://localhost"))
     if near:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    wanted = {**SETTINGS, **(ON_THIS_MACHINE if near else ELSEWHERE), **_guarded(master), **(settings or {})}
+    _start_java({"spark.master": master, "spark.app.name": name, **wanted})
     builder = SparkSession.builder.master(master).appName(name)
-    for key, value in {**SETTINGS, **(ON_THIS_MACHINE if near else ELSEWHERE), **(settings or {})}.items():
+    for key, value in wanted.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF" if master.startswith("local") else "ERROR")
     return session
+
+
+def _guarded(master: str) -> Mapping[str, str]:
+    """In local mode too the driver listens on loopback, where any user of the machine could send it objects to load.
+
+    Spark makes up a secret for itself there; on a cluster the secret must be the cluster's.
+    """
+    return {"spark.authenticate": "true"} if re.fullmatch(r"local(\[.*\])?", master) else {}
+
+
+def _start_java(settings: Mapping[str, str]) -> None:
+    """Start Spark's Java process, unless it runs, with no secret on its command line, which other users can list.
+
+    PySpark would put every setting there; those left out reach Spark over the authenticated connection to that process.
+    """
+    public = SparkConf(loadDefaults=False)
+    public.setAll([(key, value) for key, value in settings.items() if not _SECRET_KEY.search(key)])
+    SparkContext._ensure_initialized(conf=public)
+    if _CLUSTER_SECRET in settings:
+        _remember(settings[_CLUSTER_SECRET])
+
+
+def _remember(secret: str) -> None:
+    """Put a cluster's secret where Spark looks first: one that a local session of this process left there is stale."""
+    java = SparkContext._jvm
+    assert java is not None
+    found = java.org.apache.hadoop.security.Credentials()
+    found.addSecretKey(java.org.apache.hadoop.io.Text("sparkCookie"), secret.encode())
+    java.org.apache.hadoop.security.UserGroupInformation.getCurrentUser().addCredentials(found)

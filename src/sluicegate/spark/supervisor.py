@@ -9,6 +9,7 @@ import sys
 import threading
 from types import TracebackType
 
+from sluicegate.runlog.files import owner_only_file
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.controller import Control
 
@@ -49,7 +50,7 @@ class Supervisor:
         # named here: asked by the controller itself, it may be gone already
         arguments = [str(self._layout.folder), *self._control.arguments(), f"--parent={os.getpid()}"]
         command = [sys.executable, "-m", "sluicegate.spark.controller", *arguments]
-        with self._layout.controller_log.open("ab") as log:
+        with owner_only_file(self._layout.controller_log).open("ab") as log:
             # A group of its own: Ctrl-C ends the load, and the controller goes on until the last row is out.
             return subprocess.Popen(command, stdout=log, stderr=log, process_group=0)
 

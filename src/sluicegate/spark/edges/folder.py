@@ -19,7 +19,7 @@ from pathlib import Path
 
 from sluicegate.domain.births import Births
 from sluicegate.errors import BadInput
-from sluicegate.runlog.files import read_if_there, write_whole
+from sluicegate.runlog.files import owner_only_folder, read_if_there, write_whole
 from sluicegate.spark.edges.manifest import DataFile, Manifest
 
 
@@ -34,7 +34,7 @@ class FolderEdge:
         known = read_if_there(self.folder / "edge.json")
         if known is None:
             for name in ("manifests", "data"):
-                (self.folder / name).mkdir(parents=True, exist_ok=True)
+                owner_only_folder(self.folder / name)
             write_whole(self.folder / "edge.json", schema_json)
         elif _columns(known) != _columns(schema_json):
             raise BadInput(

@@ -6,7 +6,7 @@ import fcntl
 from io import TextIOWrapper
 
 from sluicegate.errors import BadInput, EnvironmentLacks
-from sluicegate.runlog.files import read_if_there
+from sluicegate.runlog.files import owner_only_file, owner_only_folder, read_if_there
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.edges.offsets import committed, last_batch
 from sluicegate.spark.pipeline.graph import RunningGraph
@@ -22,8 +22,9 @@ def no_room(layout: Layout, problem: OSError) -> EnvironmentLacks:
 def locked(layout: Layout) -> TextIOWrapper:
     """One pipeline a folder; the system lets go of the lock however the process ends."""
     try:
-        layout.folder.mkdir(parents=True, exist_ok=True)
-        lock = layout.lock.open("w", encoding="utf-8")
+        for folder in (layout.folder, *layout.spark_writes):
+            owner_only_folder(folder)
+        lock = owner_only_file(layout.lock).open("w", encoding="utf-8")
     except OSError as problem:
         raise no_room(layout, problem) from problem
     try:
