@@ -15,12 +15,10 @@ import numpy as np
 
 from sluicegate.domain import Forecast
 from sluicegate.forecast.calibrated import Calibrated
-from sluicegate.lab.replay.jobs import facts_of
+from sluicegate.lab.replay.jobs import Yardstick, facts_of, scored, yardstick
 from sluicegate.lab.replay.players import Facts
-from sluicegate.lab.replay.protocol import STEP_S, Protocol
 from sluicegate.lab.replay.replay import Options, jobs_of, replay
-from sluicegate.lab.replay.score import Yardstick, scored, yardstick
-from sluicegate.lab.replay.truth import Floats, Ints, Truth
+from sluicegate.lab.replay.world import STEP_S, Floats, Ints, Protocol, Truth
 from sluicegate.policy.on_time import Capacity, OnTime, Timing
 
 BOUNDS = {"moving at once": False, "holding": True}

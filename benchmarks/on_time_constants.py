@@ -1,4 +1,4 @@
-"""What each constant of the on-time rule is worth on load traces: the tables in plan/late_price.py and plan/on_time.py.
+"""What each constant of the on-time rule is worth on load traces: one at a time.
 
     nice -n 19 python benchmarks/on_time_constants.py TRACE... [--weeks 0,1,2] [--runs 2] [--only SPEND,REPAY]
 
@@ -32,11 +32,10 @@ import numpy as np
 from frontier_bounds import facts_of_runs, minutes_of, true_curve
 from sluicegate.config.trace_file import read_trace
 from sluicegate.errors import SluicegateError
+from sluicegate.lab.replay.jobs import scored, yardstick
 from sluicegate.lab.replay.players import Facts
-from sluicegate.lab.replay.protocol import PROTOCOLS
-from sluicegate.lab.replay.score import scored, yardstick
-from sluicegate.lab.replay.truth import DEFAULT_POINTS, Floats, truth_of
-from sluicegate.policy import late_price, on_time
+from sluicegate.lab.replay.world import DEFAULT_POINTS, PROTOCOLS, Floats, truth_of
+from sluicegate.policy import on_time
 from sluicegate.policy.on_time import OnTime, OnTimeMemory, Timing
 
 WEEK = 10_080
@@ -124,11 +123,10 @@ def _changed(setting: Setting) -> Iterator[None]:
         yield
         return
     name, value = setting
-    owner = late_price if hasattr(late_price, name) else on_time
-    before = getattr(owner, name)
-    setattr(owner, name, value)
+    before = getattr(on_time, name)
+    setattr(on_time, name, value)
     yield
-    setattr(owner, name, before)
+    setattr(on_time, name, before)
 
 
 def _found(lanes: list[Lane], yards: list[int], protocol: str) -> Found:
