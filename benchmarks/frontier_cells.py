@@ -34,7 +34,7 @@ OWN = frozenset(
     f"{folder}/{name}.py"
     for folder, names in {
         "forecast": ("calibrated", "direct"),
-        "policy": ("sluicegate", "sluicegate_on_time", "on_time", "late_chance", "capacity_law", "rescale_allowance"),
+        "policy": ("sluicegate", "sluicegate_on_time", "on_time", "late_chance", "capacity_law"),
     }.items()
     for name in names
 )

@@ -14,9 +14,8 @@ from sluicegate.errors import BadInput
 from sluicegate.forecast.calibrated import Calibrated
 from sluicegate.policy.capacity_law import CapacityLaw, capacity_law
 from sluicegate.policy.on_time import (
-    MOST_OWED,
+    MEMORY,
     MOST_PRICE,
-    MOST_SAVED,
     PRICE_0,
     Capacity,
     LateBudget,
@@ -45,7 +44,7 @@ def test_a_long_run_is_late_as_often_as_it_may_be_whatever_price_its_load_needs(
     assert 0.8 * budget * steps <= memory.late <= budget * steps
 
 
-@pytest.mark.parametrize(("steps", "kept_back"), [(1_000, 0.27), (10_000, 0.13), (100_000, 0.045)])
+@pytest.mark.parametrize(("steps", "kept_back"), [(1_000, 0.447), (10_000, 0.141), (100_000, 0.045)])
 def test_less_is_kept_back_the_longer_it_runs(steps: int, kept_back: float) -> None:
     """With this share of the budget unspent the price is the first one."""
     budget = 0.005
@@ -59,7 +58,7 @@ def test_less_is_kept_back_the_longer_it_runs(steps: int, kept_back: float) -> N
 def test_a_calm_year_does_not_pay_for_a_late_day() -> None:
     budget = 0.005
     memory = LateBudget().judged(0.0, 525_600, budget)
-    afterwards = memory.judged(MOST_SAVED * budget + 1, 1, budget)
+    afterwards = memory.judged(MEMORY * budget + 1, 1, budget)
     assert memory.price(NEED, budget) < first_price(budget) / 40
     assert afterwards.price(NEED, budget) >= first_price(budget)
 
@@ -68,7 +67,7 @@ def test_a_disaster_is_not_paid_for_all_year() -> None:
     budget = 0.005
     memory = LateBudget().judged(1_440.0, 1_440, budget)
     assert memory.price(NEED, budget) == pytest.approx(MOST_PRICE * NEED / budget)
-    assert memory.judged(0.0, int(1.2 * MOST_OWED), budget).price(NEED, budget) < first_price(budget)
+    assert memory.judged(0.0, int(1.5 * MEMORY), budget).price(NEED, budget) < first_price(budget)
 
 
 def test_what_is_told_at_once_or_step_by_step_is_the_same() -> None:

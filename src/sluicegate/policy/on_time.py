@@ -16,34 +16,23 @@ the usual (or a first one, with few machines running) would be cheaper to leave 
 Errors of the forecast and of the capacity curve end up in what was late too, so that the share achieved is the target's
 all the same.
 
-A rescale must pay: the regret of staying, J(running) - J(k*), adds up (losing a fifth a decision) until it exceeds
-PATIENCE sqrt(running) + DOUBT x (the load's deviation in machines); it starts anew when k* changes sides. In cycles
-that patience is stretched or cut so that rescales keep to an allowance (``rescale_allowance``).
+A rescale must pay: the regret of staying, J(running) - J(k*), adds up until it exceeds PATIENCE sqrt(running) + the
+load's deviation in machines; it starts anew when k* changes sides.
 
-The price of a late step: what is left of the budget of late ones says how dear the next one is.
-
-A promise to be on time in a share of steps leaves a budget beta of late ones. One late step takes what 1/beta steps
-allow, so that after n steps the allowance of
+The price follows what is left of the budget. One late step takes what 1/beta steps allow, so that after n steps the
+allowance of
 
     saved = n - late/beta
 
-of them is left. The price starts where its optimum lay on loads of very different kinds and follows what is saved:
+of them is left, and
 
-    price = need/beta x min(PRICE_0 e^-g, MOST_PRICE)             in machine steps, need being machines
-    g = beyond/SPEND if beyond > 0, else beyond/REPAY,            beyond = saved - reserve
-    reserve = RESERVE n/sqrt(beta n + EARLY)
+    price = need/beta x min(PRICE_0 e^-(beyond/SPEND), MOST_PRICE)      in machine steps, need being machines
+    beyond = saved - sqrt(n/beta)
 
 What is saved adds up, so that the price moves on until as many are late as may be, however far the price that a load
-needs is from PRICE_0. The reserve covers chance: n beta late steps come off by about their root, at 99.5% an eighth of
-the budget after a week of minutes and a twentieth after two months. Slow on purpose: the predicted chance explains most
-of what happens, and a price that chases single bursts pays twice.
-
-A late step stands for 1/beta steps; MOST_PRICE of the need of all of these is the most that avoiding it is worth.
-Without that bound one late cycle at 99.9%, which is the budget of a week, makes every step of that week dear, and buys
-next to nothing: what nobody could foresee is not undone by paying for what can be.
-
-Neither lasts for ever: of what is saved MOST_SAVED steps beyond the reserve are kept, else a calm year would pay for a
-late day, and of what is owed MOST_OWED, else a day of disaster would be paid for all year.
+needs is from PRICE_0. The root is a reserve for chance, one deviation of n beta late steps: at 99.5% an eighth of the
+budget after a week of minutes and a twentieth after two months. Slow on purpose: the predicted chance explains most of
+what happens, and a price that follows single bursts pays twice.
 """
 
 from __future__ import annotations
@@ -58,28 +47,26 @@ from scipy.special import ndtri
 from sluicegate.domain import Forecast
 from sluicegate.domain.topology import require
 from sluicegate.policy.late_chance import weighed
-from sluicegate.policy.rescale_allowance import RescaleAllowance
 
-# Geometric means of the cost against hindsight and of late steps in budgets, and in how many of the first weeks of
-# eight traces the target is reached, by benchmarks/on_time_constants.py (true curve, 2 runs): at 99.5% with decisions
-# every step / in cycles of ten.
-#     as below        1.188 0.72 7 / 1.398 0.87 6
-#     RESERVE 0.5     1.180 0.77 7 / 1.392 0.91 6       RESERVE 1.5     1.192 0.68 8 / 1.406 0.83 6
-#     SPEND 1250      1.185 0.81 7 / 1.400 0.94 6       SPEND 5000      1.192 0.65 7 / 1.401 0.78 6
-#     REPAY 625       1.191 0.71 8 / 1.402 0.87 6       REPAY 2500      1.183 0.74 7 / 1.391 0.88 5
-# And over 21 weeks, before what is saved added up: at 99.5% with decisions every step / at 99.9% in cycles of ten.
-#     as it was       1.178 0.72 19 / 1.660 1.59 8
-#     PRICE_0 0.09    1.171 0.85 14 / 1.655 1.70 5      MOST_PRICE 0.3  1.171 0.75 15 / 1.627 1.73 5
-#     PRICE_0 0.36    1.190 0.60 20 / 1.661 1.38 10     MOST_PRICE 0.6  1.187 0.71 20 / 1.724 1.49 8
+Floats = NDArray[np.float64]
+
+# The first price, as a share of the need of the steps that one late step stands for.
+# Half: fewer targets are reached in a first week. Double: 1% dearer.
 PRICE_0 = 0.18
+# The most that avoiding a late step is worth. Else one late cycle at 99.9%, the budget of a week, makes every step of
+# that week dear and buys next to nothing. Near half: 3% cheaper at 99.9%, fewer targets reached. Double: 5% dearer.
 MOST_PRICE = 0.375
-RESERVE = 1.0
-EARLY = 10.0
-SPEND = 2_500.0
-REPAY = 1_250.0
-# A week and four of minutes. On seven traces of 14 to 56 days neither was worth 0.1% in the mean: they are for years.
-MOST_SAVED = 10_000.0
-MOST_OWED = 40_000.0
+# The least, per machine that the expected load needs: else a load far above the usual is cheaper left late than served.
+LEAST_PRICE = 2.0
+# Saved steps over which the price falls by a factor of e. Half: single bursts move it. Double: more stays unspent.
+SPEND = 1_250.0
+# Steps: how much may be saved or owed, and what the need is averaged over. A calm year does not pay for a late day, nor
+# a year for one disaster. Half or double: no difference within weeks.
+MEMORY = 10_000.0
+# What a rescale must save, in machine steps by the root of the machines. Half: a fifth more rescales, 0.6% cheaper.
+# Double: a quarter fewer, 1.4% dearer.
+PATIENCE = 0.6
+_NORMAL: Floats = ndtri((np.arange(4000) + 0.5) / 4000)  # scores of a forecast that has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +81,7 @@ class LateBudget:
         """``late`` of ``steps`` more steps were late, where a share of ``budget`` may be."""
         n = self.steps + steps
         saved = self.saved + steps - late / budget
-        kept = max(min(saved, MOST_SAVED + _reserve(n, budget)), -MOST_OWED)
+        kept = max(min(saved, MEMORY + _reserve(n, budget)), -MEMORY)
         return LateBudget(n, self.late + late, kept)
 
     def price(self, need: float, budget: float) -> float:
@@ -103,30 +90,16 @@ class LateBudget:
         >>> fresh = LateBudget()
         >>> calm, late = fresh.judged(0, 2_000, 0.005), fresh.judged(20, 2_000, 0.005)
         >>> [round(memory.price(10, 0.005)) for memory in (calm, fresh, late)]
-        [193, 360, 750]
+        [121, 360, 750]
         """
         beyond = self.saved - _reserve(self.steps, budget)
         # bounded before it is a power: it may be beyond all floats
-        log_price = min(-beyond / (SPEND if beyond > 0 else REPAY), math.log(MOST_PRICE / PRICE_0))
+        log_price = min(-beyond / SPEND, math.log(MOST_PRICE / PRICE_0))
         return need * PRICE_0 / budget * math.exp(log_price)
 
 
 def _reserve(steps: float, budget: float) -> float:
-    return RESERVE * steps / math.sqrt(budget * steps + EARLY)
-
-
-Floats = NDArray[np.float64]
-
-# Cost against hindsight (geometric mean over 21 weeks, 99.5%, decisions every step) and rescales, by
-# benchmarks/on_time_constants.py with an earlier price of late steps; as below 1.178.
-#     PATIENCE 0.3, 1.2   1.171, 1.194: 21% more, 25% fewer       KEEP 1   1.173: 15% more
-#     DOUBT 0.6, 1.4      1.174, 1.181: 8% more, 7% fewer
-PATIENCE = 0.6
-DOUBT = 1.0
-KEEP = 0.8
-LEAST_PRICE = 2.0
-_MEAN_OVER = 10_000.0
-_NORMAL: Floats = ndtri((np.arange(4000) + 0.5) / 4000)  # scores of a forecast that has none
+    return math.sqrt(steps / budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,15 +140,13 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class OnTimeMemory:
-    """What was late, decisions taken and the mean of machines that their loads needed, the regret so far and on which
-    side, and the rescales that the load is worth."""
+    """What was late, decisions taken, the mean of machines that their loads needed, the regret so far and its side."""
 
     budget: LateBudget = field(default_factory=LateBudget)
     decisions: int = 0
     mean_need: float = 0.0
     regret: float = 0.0
     side: int = 0
-    allowance: RescaleAllowance = field(default_factory=RescaleAllowance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,10 +187,6 @@ class OnTime:
         """``late`` of the last ``steps`` steps were over capacity."""
         return replace(memory, budget=memory.budget.judged(late, steps, 1 - self.target))
 
-    def saw(self, memory: OnTimeMemory, load_per_s: float) -> OnTimeMemory:
-        """The load of one more step."""
-        return replace(memory, allowance=memory.allowance.saw(load_per_s))
-
     def decide(
         self, memory: OnTimeMemory, forecast: Forecast, capacity: Capacity, running: int
     ) -> tuple[OnTimeMemory, Choice]:
@@ -241,16 +208,10 @@ class OnTime:
             mean, sd, scores, capacity.mean_per_s, capacity.sd_per_s, running, price, wait
         )
         side = (best > running) - (best < running)
-        total = regret + (KEEP * memory.regret if side == memory.side else 0.0)
-        allowance = memory.allowance.decided(needed(memory.allowance.demand_per_s, capacity))
-        patience = self._patience(allowance, running, float(mean[wait]), float(sd[wait]))
+        total = regret + (memory.regret if side == memory.side else 0.0)
+        patience = self._patience(running, float(mean[wait]), float(sd[wait]))
         moves = side != 0 and total > patience
-        after = replace(
-            memory,
-            regret=0.0 if moves else total,
-            side=0 if moves else side,
-            allowance=allowance.moved() if moves else allowance,
-        )
+        after = replace(memory, regret=0.0 if moves else total, side=0 if moves else side)
         machines, late = (best, move) if moves else (running, stay)
         what = f"{running} -> {machines} machines" if moves else f"stays at {running} machines"
         why = f"{best} best, regret {total:.1f} of {patience:.1f} machine steps"
@@ -264,17 +225,16 @@ class OnTime:
         stopped = min(self.timing.lead_steps + 1, first)
         return forecast.mean_per_s[stopped - 1 : last], forecast.sd_per_s[stopped - 1 : last], first - stopped
 
-    def _patience(self, allowance: RescaleAllowance, running: int, mean_per_s: float, sd_per_s: float) -> float:
+    def _patience(self, running: int, mean_per_s: float, sd_per_s: float) -> float:
         if not self.holds:
             return 0.0
         largest = max(mean_per_s, sd_per_s)
-        doubt = DOUBT * running * sd_per_s / largest if largest > 0 else 0.0
-        stretched = allowance.patience if self.timing.cycle_steps > 1 else 1.0
-        return stretched * (PATIENCE * math.sqrt(running) + doubt)
+        deviation = running * sd_per_s / largest if largest > 0 else 0.0
+        return PATIENCE * math.sqrt(running) + deviation
 
     def _averaged(self, memory: OnTimeMemory, need: int) -> OnTimeMemory:
         n = memory.decisions + 1
-        weight = max(1 / n, self.timing.cycle_steps / _MEAN_OVER)
+        weight = max(1 / n, self.timing.cycle_steps / MEMORY)
         mean = memory.mean_need + min(weight, 1.0) * (need - memory.mean_need)
         return replace(memory, mean_need=mean, decisions=n)
 
