@@ -48,6 +48,7 @@ VARIED: Mapping[str, tuple[float, ...]] = {
     "SPEND": (625.0, 2_500.0),
     "MEMORY": (5_000.0, 20_000.0),
     "PATIENCE": (0.3, 1.2),
+    "KEEP": (0.4, 1.0),
 }
 Setting = tuple[str, float] | None
 

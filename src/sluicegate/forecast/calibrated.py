@@ -35,16 +35,19 @@ from sluicegate.domain import Forecast
 from sluicegate.domain.topology import require_number
 from sluicegate.forecast.direct import Clock, Floats, advanced, clock_of, fresh, outlook
 
+# The level whose coverage is watched and corrected.
 TRACKED = 0.99
-_KEPT = 4000  # scores: 99.9% leaves 4 above; 2000 cost 6% more machines at 99.9% over 10-step cycles, else under 1%
-_REFRESH = 60  # steps between two sortings
-_FIRST = 100  # scores of the Laplace law that the pool starts with
-_CORRECTION_RATE = 0.01  # 0 changes costs by 0.3% at most; 0.1 widens every margin after a burst
-_MOST_CORRECTION = 0.7
-# Deviations. Geometric means of the cost and of late steps in budgets, and weeks of 23 in which the target is reached
-# (true curve): at 99.5% / at 99.9% in cycles of ten, then with decisions every step.
-#     as below              1.363 1.01 13 / 1.623 1.71 5        1.161 0.84 17 / 1.307 1.17 13
-#     cut to 12 and kept    1.385 0.99 13 / 1.734 1.60 6        1.164 0.83 18 / 1.337 1.12 13
+# Scores that quantiles come from: 99.9% leaves 4 above. Half: the tail is a guess. Double: a change is seen later.
+_KEPT = 4000
+# Steps between two sortings. Half, double: only time.
+_REFRESH = 60
+# Scores of the Laplace law that the pool starts with. Half: first bursts set the margin. Double: they count for less.
+_FIRST = 100
+# How far one miss widens the margin: a load that changes its ways is not late for the 4,000 steps that scores are kept.
+# Half: slower. Double: a burst widens margins for longer.
+_CORRECTION_RATE = 0.01
+# Deviations beyond which a surprise teaches nothing. Half: usual bursts are not prepared for. Double: margins grow by
+# what nobody would have served.
 NOT_FOR_SALE = 10.0
 
 
@@ -130,19 +133,16 @@ def _tracked(
         misses[k] += missed
         if scores[k] <= NOT_FOR_SALE:
             fresh[k, waiting] = scores[k]
-            moved = correction[k] + _CORRECTION_RATE * (missed - (1 - TRACKED))
-            correction[k] = min(max(moved, -_MOST_CORRECTION), _MOST_CORRECTION)
+            correction[k] += _CORRECTION_RATE * (missed - (1 - TRACKED))
         else:
             fresh[k, waiting] = 0.0  # the middle of all scores: it moves no quantile
     return fresh, correction, misses
 
 
+# Steps ahead with a regression of their own. Fewer: steps between are less sure. More: time.
 HORIZONS = (1, 2, 3, 5, 8, 12)
 _ENOUGH = 3  # rates before the first forecast
-# Steps before the first score counts: what the regressions got wrong while they knew next to nothing would speak for
-# days. Cost in cycles told 99.5%, over 48 stretches of four hours from eight traces (some 2% late in all): from step 30
-# on 1.56, from 60 or 120 on 1.53. Over 23 weeks at one price, against 30: at 99.5% within 0.3%, at 99.9% both cost 0.3%
-# more, since a wild start stands in for a tail that nobody has seen yet.
+# Steps before the first score counts. Half: errors of the first minutes count for days. Double: margins learn later.
 _SPEAKING = 60
 
 
