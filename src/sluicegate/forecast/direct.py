@@ -178,7 +178,7 @@ def laid_out(memory: Floats, horizons: int, held: int, clock: Clock) -> State:
 
 # Steps of the short mean, and of yesterday on either side of the same time. Half: follows noise. Double: lags.
 _FIVE = 5
-# Steps that means fade over; without them 1% dearer at 99.8% in cycles. Half: near the mean of 15. Double: near a day's.
+# Steps that means fade over; without, 1% dearer at 99.8% in cycles. Half: near the mean of 15. Double: near a day's.
 _FADING = (20.0, 60.0)
 # What a step weighs after the next one: half of all weight lies in the last 3,500 steps. Half as many: a day's shape is
 # forgotten before it comes again. Double: a load that changed its ways is learned later.
