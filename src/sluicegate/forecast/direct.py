@@ -2,8 +2,7 @@
 
 All in units of the level L_t, the mean of the last 15 rates (floored at 2% of the mean of all):
 
-    mean:   v_{t+h}/L_t = w'(1, v_t, mean of 5, mean of 15, yesterday, mean of a day, hourly,
-            means fading over 20 and 60 steps)/L_t
+    mean:   v_{t+h}/L_t = w'(1, v_t, mean of 5, mean of 15, yesterday, mean of a day, hourly)/L_t
             yesterday = mean of 15 x (what the same clock time gained yesterday, kept within 1/4 and 4)
             hourly = mean of 15 x (what that minute of the hour usually is over the last 15, kept within 1/4 and 4)
     scale:  log|error/L_t| = u'(1, log L_t/day's mean, how lively the last 5 and 30 steps are against the last 500,
@@ -75,9 +74,9 @@ def regress(weights: Floats, inverse: Floats, x: Floats, error: float, forget: f
 
 # Steps of the level. Half: it follows noise. Double: it lags behind a morning.
 RECENT = 15
-MEANS, SCALES = 9, 7  # inputs of the regressions for mean and scale
+MEANS, SCALES = 7, 7  # inputs of the regressions for mean and scale
 MINUTES, HALF_HOURS = 60, 48  # places of an hour, where it has that many steps, and of a day
-TOTAL, DAY, SLOT, HOUR, FADING = 0, 1, 2, 3, 4  # in the tally: where each is; of the fading means there are two
+TOTAL, DAY, SLOT, HOUR = 0, 1, 2, 3  # in the tally: where each is
 
 
 class Clock(NamedTuple):
@@ -92,7 +91,7 @@ class Clock(NamedTuple):
 class State(NamedTuple):
     """Everything the regressions hold; arrays by horizon first.
 
-    ``tally``: all rates' sum, a day's mean, a slot's sum, an hour's mean, the fading means.
+    ``tally``: all rates' sum, a day's mean, a slot's sum, an hour's mean.
     ``hourly``: what the load usually is at each minute of the hour, over the hour's mean.
     """
 
@@ -146,7 +145,7 @@ def _size(horizons: int, held: int, clock: Clock) -> int:
     minutes = min(clock.hour, MINUTES)
     per_horizon = 1 + MEANS * (1 + MEANS) + SCALES * (1 + SCALES) + minutes + HALF_HOURS
     per_step = 1 + horizons * (2 + MEANS + SCALES)
-    return RECENT + clock.day + RECENT + 10 + minutes + horizons * per_horizon + held * per_step
+    return RECENT + clock.day + RECENT + 8 + minutes + horizons * per_horizon + held * per_step
 
 
 @njit(cache=True)
@@ -155,7 +154,7 @@ def laid_out(memory: Floats, horizons: int, held: int, clock: Clock) -> State:
     n, at = horizons, 0
     recent, at = memory[at : at + RECENT], at + RECENT
     ring, at = memory[at : at + clock.day + RECENT + 1], at + clock.day + RECENT + 1
-    tally, lively, at = memory[at : at + 6], memory[at + 6 : at + 9], at + 9
+    tally, lively, at = memory[at : at + 4], memory[at + 4 : at + 7], at + 7
     usual, at = memory[at : at + n], at + n
     weights, at = memory[at : at + n * MEANS].reshape(n, MEANS), at + n * MEANS
     inverse, at = memory[at : at + n * MEANS**2].reshape(n, MEANS, MEANS), at + n * MEANS**2
@@ -178,8 +177,6 @@ def laid_out(memory: Floats, horizons: int, held: int, clock: Clock) -> State:
 
 # Steps of the short mean, and of yesterday on either side of the same time. Half: follows noise. Double: lags.
 _FIVE = 5
-# Steps that means fade over; without, 1% dearer at 99.8% in cycles. Half: near the mean of 15. Double: near a day's.
-_FADING = (20.0, 60.0)
 # What a step weighs after the next one: half of all weight lies in the last 3,500 steps. Half as many: a day's shape is
 # forgotten before it comes again. Double: a load that changed its ways is learned later.
 _FORGET = 0.9998
@@ -244,8 +241,6 @@ def _remember(state: State, t: int, rate: float, clock: Clock) -> None:
     state.tally[TOTAL] += rate
     state.tally[DAY] += (rate - state.tally[DAY]) / min(t + 1.0, float(clock.day * clock.slot))
     state.tally[SLOT] = rate if t % clock.slot == 0 else state.tally[SLOT] + rate
-    for i in range(len(_FADING)):
-        state.tally[FADING + i] += (rate - state.tally[FADING + i]) / min(t + 1.0, _FADING[i])
     state.tally[HOUR] += (rate - state.tally[HOUR]) / min(t + 1.0, float(clock.hour))
     _remember_minute(state, t, rate, clock)
     state.ring[(t // clock.slot) % len(state.ring)] = state.tally[SLOT] / (t % clock.slot + 1)
@@ -313,7 +308,6 @@ def _look_ahead(state: State, t: int, k: int, ahead: int, now: int, rate: float,
     x[1], x[2], x[3] = rate / level, five / level, fifteen / level
     x[4], x[5] = fifteen * yesterday / level, state.tally[DAY] / level
     x[6] = fifteen * _gain_hourly(state, t, ahead, clock) / level
-    x[7], x[8] = state.tally[FADING] / level, state.tally[FADING + 1] / level
     state.means[now, k] = min(max(dot(state.weights[k], x), 0.0), 10.0) * level
     minute, half_hour = _phases(state, t + ahead, clock)
     s, long_run = state.scale_inputs[now, k], math.log(state.lively[2] + _LEAST)
