@@ -23,7 +23,7 @@ from pathlib import Path
 
 from sluicegate.domain.births import Births
 from sluicegate.errors import BadInput
-from sluicegate.runlog.files import read_if_there, write_whole
+from sluicegate.runlog.files import owner_only_folder, read_if_there, write_whole
 from sluicegate.spark.edges.manifest import DataFile, Manifest
 from sluicegate.spark.edges.marks import read_mark, write_mark
 from sluicegate.spark.edges.seal import opened, sealed, unsealed
@@ -41,7 +41,7 @@ class FolderEdge:
         known = self._schema()
         if known is None:
             for name in ("manifests", "data"):
-                (self.folder / name).mkdir(parents=True, exist_ok=True)
+                owner_only_folder(self.folder / name)
             if not self._oldest.exists() and not self.numbers():
                 write_mark(self._oldest, 0)
             write_whole(self.folder / "edge.json", sealed(schema_json))

@@ -17,7 +17,7 @@ def write_mark(path: Path, number: int) -> None:
     """All in one write of always the same length: readers see the old number or the new one."""
     digits = f"{number:012d}"
     text = f"{digits} {zlib.crc32(digits.encode()):08x}\n".encode()
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         os.write(handle, text)
         os.ftruncate(handle, len(text))  # of whatever else stood there
