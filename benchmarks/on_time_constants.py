@@ -46,7 +46,6 @@ VARIED: Mapping[str, tuple[float, ...]] = {
     "MOST_PRICE": (0.19, 0.75),
     "LEAST_PRICE": (1.0, 4.0),
     "SPEND": (625.0, 2_500.0),
-    "MEMORY": (5_000.0, 20_000.0),
     "PATIENCE": (0.3, 1.2),
     "KEEP": (0.4, 1.0),
 }
