@@ -102,8 +102,8 @@ def _state(node: Node, checkpoint: Path, finished: int) -> list[str]:
         files = [path for path in store.iterdir() if path.is_file() and path.name.startswith(wanted)]
         if not files:
             faults.append(
-                f"operator {node.name!r}: {store} has no state of batch {finished}, which is committed: restore it from "
-                "a backup, or start in a new folder"
+                f"operator {node.name!r}: {store} has no state of batch {finished}, which is committed: restore "
+                "it from a backup, or start in a new folder"
             )
         faults += [
             f"operator {node.name!r}: {path} is empty: restore it from a backup, or start in a new folder"
