@@ -22,6 +22,7 @@ from sluicegate.spark.edges.offsets import check_checkpoint_files, committed, la
 from sluicegate.spark.pipeline.graph import Node, RunningGraph, read_graph
 
 Told = Callable[[float], None]
+_NO_STORES = ("SSTs", "logs", "_metadata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ def _stores(state: Path) -> Iterator[Path]:
         return
     for operator in sorted(path for path in state.iterdir() if path.name.isdigit()):
         for partition in sorted(path for path in operator.iterdir() if path.name.isdigit()):
-            inside = [path for path in partition.iterdir() if path.is_dir() and path.name not in ("SSTs", "logs")]
+            inside = [path for path in partition.iterdir() if path.is_dir() and path.name not in _NO_STORES]
             yield from inside or [partition]
 
 
