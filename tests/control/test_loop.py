@@ -24,7 +24,6 @@ from sluicegate.domain import (
 )
 from sluicegate.forecast.catalogue import forecaster
 from sluicegate.measure.smoothing import Smoothing
-from sluicegate.place.sam import Sam
 from sluicegate.policy.catalogue import POLICIES
 from sluicegate.policy.papers.drs import Drs
 from sluicegate.policy.sluicegate import SluicegatePolicy
@@ -119,13 +118,6 @@ def test_the_forecaster_learns_once_a_step_whatever_the_pace_of_ticks() -> None:
         lessons.append(state.forecast_memory)
     changes = sum(a is not b for a, b in pairwise(lessons))
     assert changes == 6
-
-
-def test_a_decision_that_moves_is_placed() -> None:
-    state = loop.start(replace(BASE, placer=Sam()))
-    _, decision = tick(state, seen(0.0, 40.0, {"a": 1, "b": 1}), 0.0)
-    assert decision.placement is not None
-    assert sum(decision.placement.threads("a").values()) == decision.running["a"]
 
 
 def test_sluicegate_plans_for_the_forecast_not_for_now() -> None:

@@ -22,23 +22,19 @@ from sluicegate.domain import (
     Goal,
     Limits,
     Observation,
-    Placement,
     Proposal,
     Refusal,
     Situation,
     Topology,
 )
-from sluicegate.errors import Infeasible
 from sluicegate.forecast.forecaster import Forecaster
 from sluicegate.measure.gauges import Gauges
 from sluicegate.measure.smoothing import Smoothing
 from sluicegate.model.learned import Learned
 from sluicegate.model.traffic import pipeline_rate
-from sluicegate.place.extra_slots import place_with_extra_slots
 from sluicegate.place.placer import Placer
 from sluicegate.policy.demand import stations_of
 from sluicegate.policy.policy import Policy
-from sluicegate.policy.whole_slots import bundles_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +50,6 @@ class Settings:
     forecaster: Forecaster[Any] | None = None
     forecast_steps: int = 12
     placer: Placer | None = None
-    vm_sizes: tuple[int, ...] = (1, 2, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +73,6 @@ class LoopState:
     forecast: Forecast | None = None
     bucket: Bucket | None = None
     ledger: Ledger = field(default_factory=Ledger)
-    placement: Placement | None = None
     situation: Situation | None = None
     """What was last planned for; ``None`` before anything could be."""
 
@@ -153,22 +147,17 @@ def _act(state: LoopState, memory: Any, situation: Situation, proposal: Proposal
     settings = state.settings
     request = _request(situation, proposal.processors)
     ledger, verdict = govern(state.ledger, request, settings.rules, settings.limits)
-    reasons, placement = proposal.reasons, state.placement
-    if verdict.rescales and settings.placer is not None:
-        placement, note = _placed(settings, settings.placer, verdict.running, proposal)
-        reasons = (*reasons, *note)
     decision = Decision(
         at_s=situation.now_s,
         running=verdict.running,
         rescales=verdict.rescales,
         refusals=verdict.refusals,
-        reasons=reasons,
+        reasons=proposal.reasons,
         proposal=proposal,
-        placement=placement,
         shares=proposal.shares,
         pace_s=proposal.pace_s,
     )
-    return replace(state, plan_memory=memory, ledger=ledger, placement=placement, situation=situation), decision
+    return replace(state, plan_memory=memory, ledger=ledger, situation=situation), decision
 
 
 def _request(situation: Situation, want: Mapping[str, int]) -> Request:
@@ -207,15 +196,3 @@ def lateness(situation: Situation) -> float | None:
         value / bound for what, bound in situation.goal.latency_bounds.items() if (value := measured[what]) is not None
     ]
     return max(ratios, default=None)
-
-
-def _placed(
-    settings: Settings, placer: Placer, running: Mapping[str, int], proposal: Proposal
-) -> tuple[Placement | None, tuple[str, ...]]:
-    bundles = bundles_of(settings.topology, running, proposal)
-    slots = math.ceil(max(sum(b.cpu for b in bundles), sum(b.memory for b in bundles)) - 1e-9)
-    try:
-        placement = place_with_extra_slots(placer, settings.topology, bundles, max(slots, 1), settings.vm_sizes)
-    except Infeasible as problem:
-        return None, (f"not placed: {problem}",)
-    return placement, placement.reasons

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sluicegate.domain.allocation import Placement, Prediction, Proposal
+from sluicegate.domain.allocation import Prediction, Proposal
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,6 @@ class Decision:
     refusals: tuple[Refusal, ...] = ()
     reasons: tuple[str, ...] = ()
     proposal: Proposal | None = None
-    placement: Placement | None = None
     predicted: Prediction | None = None
     shares: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     pace_s: Mapping[str, float] = field(default_factory=dict)

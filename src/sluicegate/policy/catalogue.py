@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Literal
 
 from sluicegate.errors import BadInput
 from sluicegate.policy.papers.drs import Drs
@@ -26,8 +26,19 @@ from sluicegate.policy.peers.spark_core_allocation import SparkCoreAllocation
 from sluicegate.policy.peers.static_peak import StaticPeak
 from sluicegate.policy.policy import Policy
 from sluicegate.policy.sluicegate import SluicegatePolicy
+from sluicegate.policy.sluicegate_on_time import OnTimePolicy
 
 AnyPolicy = Policy[Any]
+
+Moves = Literal["governed", "spaced", "own", "steps", "cycles"]
+"""Who says when a policy's proposals become moves.
+
+    governed  nobody but the governor: window, dead band, cool-down, does it pay
+    spaced    the policy's T_ra: at least so long between two moves, and nothing else
+    own       the policy's own windows, triggers and waits: the governor only checks metrics, bounds, one at a time
+    steps     the same; it is asked once a step of its forecaster
+    cycles    the same; it is asked once a cycle S, U before it starts
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +46,7 @@ class Entry:
     """One policy: ``build`` makes it, told the load to come, which only a ``clairvoyant`` one looks at.
 
     A ``reactive`` policy finds its size by trial on a running pipeline; the others answer at once. ``mapper`` and
-    ``forecaster`` name what it goes with.
+    ``forecaster`` name what it goes with, ``moves`` who says when it moves.
     """
 
     build: Callable[[tuple[float, ...]], AnyPolicy]
@@ -45,6 +56,7 @@ class Entry:
     clairvoyant: bool = False
     mapper: str = "dsm"
     forecaster: str | None = None
+    moves: Moves = "own"
 
 
 _UNCERTAINTY = (
@@ -65,6 +77,7 @@ def _uncertainty(number: int) -> Entry:
         _UNCERTAINTY[number],
         "uncertainty-aware VM scheduling",
         forecaster="arma" if number >= 4 else None,
+        moves="cycles",
     )
 
 
@@ -75,16 +88,43 @@ POLICIES: dict[str, Entry] = {
         "sluicegate",
         mapper="sam",
         forecaster="calibrated",
+        moves="governed",
     ),
-    "drs": Entry(lambda load: Drs(), "queueing-optimal processors per operator, M/M/k", "DRS"),
-    "drs-gigk": Entry(lambda load: Drs(general=True, name="drs-gigk"), "DRS with measured variability, GI/G/k", "DRS"),
+    "on-time": Entry(
+        lambda load: OnTimePolicy(),
+        "fewest machines for a share of steps on time, by a price on late steps",
+        "sluicegate",
+        mapper="sam",
+        forecaster="calibrated",
+        moves="steps",
+    ),
+    "drs": Entry(lambda load: Drs(), "queueing-optimal processors per operator, M/M/k", "DRS", moves="spaced"),
+    "drs-gigk": Entry(
+        lambda load: Drs(general=True, name="drs-gigk"), "DRS with measured variability, GI/G/k", "DRS", moves="spaced"
+    ),
+    "drs-batch": Entry(
+        lambda load: Drs(general=True, batch=True, name="drs-batch"),
+        "DRS planned by the micro-batch law",
+        "DRS",
+        moves="spaced",
+    ),
     "es-stream": Entry(
         lambda load: EsStream(), "marginal analysis of instances against queue length", "Es-Stream", mapper="es-stream"
     ),
     "lsa": Entry(
-        lambda load: Lsa(), "threads and slots, scaling one thread linearly", "model-driven scheduling", mapper="rsm"
+        lambda load: Lsa(),
+        "threads and slots, scaling one thread linearly",
+        "model-driven scheduling",
+        mapper="rsm",
+        moves="governed",
     ),
-    "mba": Entry(lambda load: Mba(), "threads and slots by measured profiles", "model-driven scheduling", mapper="sam"),
+    "mba": Entry(
+        lambda load: Mba(),
+        "threads and slots by measured profiles",
+        "model-driven scheduling",
+        mapper="sam",
+        moves="governed",
+    ),
     "mc-stream": Entry(
         lambda load: McStream(), "instances in proportion to computing demand", "Mc-Stream", mapper="mc-stream"
     ),

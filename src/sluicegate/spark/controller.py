@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import time
 from dataclasses import dataclass, replace
@@ -18,12 +17,10 @@ from pathlib import Path
 from sluicegate.config.goal_text import goal_from
 from sluicegate.control import loop
 from sluicegate.control.loop import Settings
-from sluicegate.control.rules import Rules
+from sluicegate.control.settings import Known, Timing, settings_for
 from sluicegate.domain import Decision, Limits, Observation, Refusal
 from sluicegate.errors import BadInput
-from sluicegate.forecast.catalogue import forecaster
-from sluicegate.policy.catalogue import AnyPolicy, live_policy_entry
-from sluicegate.policy.sluicegate import SluicegatePolicy
+from sluicegate.policy.catalogue import live_policy_entry
 from sluicegate.runlog.batch_log import Tail, append_line
 from sluicegate.runlog.files import read_if_there, write_whole
 from sluicegate.runlog.layout import Layout
@@ -33,41 +30,47 @@ from sluicegate.spark.pipeline.graph import RunningGraph
 from sluicegate.spark.pipeline.observing import Observer
 from sluicegate.spark.what_if import WhatIf
 
-_LEAD_STEPS = 2
-_CALM_SHARE = 0.8
-_PACED_SHARE = 0.3
-"""Of a mean promise, that batches may wait, where an executor must start before there are more processors: what batches
-wait by is then not there for what comes meanwhile."""
 _MOST_LOG_BYTES = 8_000_000
-_TIMES = ("interval_s", "cooldown_s", "settle_down_s", "startup_s")
+_TIMES = ("interval_s", "cooldown_s", "settle_down_s", "startup_s", "cycle_s")
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
     """What a user chooses of the loop. ``budget`` is the slots there are; ``dry_run`` only advises.
 
-    A change of k is in force at the next batch and costs nothing else, so the loop may move at every look.
-    ``startup_s`` is what an executor takes to come where more processors need more of them: so far ahead is looked.
+    ``startup_s`` is what an executor takes to come where more processors need more of them. Without, a change of k
+    is in force at the next batch, which is by the next look. ``cycle_s`` is the cycle of policies that decide in
+    cycles, and DRS's T_ra unless ``cooldown_s`` says otherwise.
     """
 
     policy: str = "sluicegate"
     slo: tuple[str, ...] = ()
     budget: int | None = None
     interval_s: float = 2.0
-    cooldown_s: float = 1.0
-    settle_down_s: float = 6.0
+    cooldown_s: float | None = None
+    settle_down_s: float | None = None
     dry_run: bool = False
     startup_s: float = 0.0
+    cycle_s: float = 60.0
 
     def __post_init__(self) -> None:
         live_policy_entry(self.policy)
+
+    @property
+    def timing(self) -> Timing:
+        """As the loop is told."""
+        startup_s = max(self.startup_s, self.interval_s)
+        return Timing(
+            self.interval_s, startup_s, self.cycle_s, cooldown_s=self.cooldown_s, settle_down_s=self.settle_down_s
+        )
 
     def arguments(self) -> list[str]:
         """As command-line arguments of the controller's process."""
         budget = [] if self.budget is None else [f"--budget={self.budget}"]
         slo = [f"--slo={text}" for text in self.slo]
         dry = ["--dry-run"] if self.dry_run else []
-        times = [f"--{w.replace('_', '-')}={getattr(self, w)}" for w in _TIMES]
+        chosen = {what: getattr(self, what) for what in _TIMES}
+        times = [f"--{what.replace('_', '-')}={value}" for what, value in chosen.items() if value is not None]
         return [f"--policy={self.policy}", *slo, *budget, *times, *dry]
 
 
@@ -142,37 +145,15 @@ def control_document(graph: RunningGraph, control: Control) -> dict[str, object]
     }
 
 
-def settings_of(graph: RunningGraph, control: Control) -> Settings:
-    """The loop's settings for a live pipeline: quick to add, slower to take away."""
-    entry = live_policy_entry(control.policy)
+def settings_of(
+    graph: RunningGraph, control: Control, timing: Timing | None = None, known: Known | None = None
+) -> Settings:
+    """The loop's settings for a live pipeline."""
+    live_policy_entry(control.policy)
     most = {node.name: node.key_groups for node in graph.nodes if node.stateful}
+    limits = Limits(budget=control.budget, most_of=most)
     goal = goal_from(list(control.slo))
-    return Settings(
-        graph.topology(),
-        _timed(entry.build(()), control),
-        goal,
-        limits=Limits(budget=control.budget, most_of=most),
-        rules=Rules(
-            cooldown_s=control.cooldown_s,
-            settle_down_s=control.settle_down_s,
-            dead_band=0.0,  # it guards against moves that cost more than they bring: here a move costs nothing
-            pause_s=0.5,
-            stale_after_s=30.0,
-            calm_share=_CALM_SHARE if goal.cost_per_hour is None else math.inf,
-        ),
-        forecaster=forecaster("trend", step_s=control.interval_s) if entry.forecaster else None,
-    )
-
-
-def _timed(policy: AnyPolicy, control: Control) -> AnyPolicy:
-    """Ours looks no further ahead than a move takes here: this look to the next, one batch, and an executor's start."""
-    if not isinstance(policy, SluicegatePolicy):
-        return policy
-    if not control.startup_s:
-        return replace(policy, lead_steps=_LEAD_STEPS)
-    steps = _LEAD_STEPS + math.ceil(control.startup_s / control.interval_s)
-    # an executor that comes too late is made up for by nobody, so the quantile of the load counts in full
-    return replace(policy, lead_steps=steps, paced_share=_PACED_SHARE, waiting_share=0.0)
+    return settings_for(control.policy, graph.topology(), goal, limits, timing or control.timing, known)
 
 
 def _planned(now: OperatorPlan, name: str, decision: Decision) -> OperatorPlan:
@@ -202,9 +183,10 @@ def main() -> None:
     parser.add_argument("--slo", action="append", default=[])
     parser.add_argument("--budget", type=int)
     parser.add_argument("--interval-s", type=float, default=2.0)
-    parser.add_argument("--cooldown-s", type=float, default=1.0)
-    parser.add_argument("--settle-down-s", type=float, default=6.0)
+    parser.add_argument("--cooldown-s", type=float)
+    parser.add_argument("--settle-down-s", type=float)
     parser.add_argument("--startup-s", type=float, default=0.0)
+    parser.add_argument("--cycle-s", type=float, default=60.0)
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--parent", type=int, default=os.getppid(), help="ends when that process is gone")
     given = parser.parse_args()
@@ -217,6 +199,7 @@ def main() -> None:
         given.settle_down_s,
         given.dry_run,
         given.startup_s,
+        given.cycle_s,
     )
     run(Layout(given.folder), control, given.parent)
 

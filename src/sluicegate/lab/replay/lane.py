@@ -6,20 +6,20 @@ The pipeline is one operator whose processors are machines. At the start of minu
     utilisation   rows done/capacity             saturated      the capacity, where the pipeline was never idle
     queue         rows that wait: b <- max(0, b + (arrivals - capacity) x 60)
 
-The governor lets everything through, so that each policy behaves as its authors describe it.
+The loop is the one that Spark runs (``control.settings``), with the replay's timing.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from sluicegate.control.loop import Settings, start, tick
-from sluicegate.control.rules import Rules
-from sluicegate.domain import Edge, Forecast, Goal, Limits, Observation, Operator, OperatorObservation, Topology
+from sluicegate.control.loop import start, tick
+from sluicegate.domain import Forecast, Observation, OperatorObservation
 from sluicegate.lab.replay.players import OPERATOR, Facts, Player
 from sluicegate.lab.replay.protocol import STEP_S
 from sluicegate.lab.replay.truth import Ints
-from sluicegate.measure.smoothing import Smoothing
 
 
 class Feed:
@@ -49,7 +49,8 @@ class Lane:
         self.player, self.protocol = player, facts.protocol
         self.rates, self.draws = facts.rates_per_s.tolist(), facts.draws.tolist()
         self.mean, self.sd = truth.mean_per_s.tolist(), truth.sd_per_s.tolist()
-        self.state = start(_settings(player, facts, feed))
+        settings = player.settings
+        self.state = start(settings if feed is None else replace(settings, forecaster=feed))
         self.target = self.coming = min(truth.needs(self.rates[0] * 1.2), truth.most)
         self.asked: list[int] = []
         self.backlog_rows = 0.0
@@ -107,19 +108,3 @@ class Lane:
 
     def asked_for(self) -> Ints:
         return np.array(self.asked, dtype=np.int64)
-
-
-def _settings(player: Player, facts: Facts, feed: Feed | None) -> Settings:
-    # the rate of one machine as first measured, until the pipeline shows its own
-    size, rate = facts.training[0]
-    pipeline = Topology("replay", (Operator(OPERATOR, rate / size),), (Edge("source", OPERATOR),))
-    return Settings(
-        topology=pipeline,
-        policy=player.policy,
-        goal=Goal(on_time=facts.target),
-        limits=Limits(most=facts.truth.most),
-        rules=Rules.none(),
-        smoothing=Smoothing(alpha=0.0),
-        forecaster=feed,
-        forecast_steps=facts.protocol.bound[1],
-    )
