@@ -23,7 +23,8 @@ from sluicegate.spark.pipeline.graph import Node, RunningGraph
 
 LIVE = sorted(name for name, entry in POLICIES.items() if not entry.clairvoyant)
 GRAPH = RunningGraph("one", ("rows",), (Node("work", ("rows",), ("work",), False, 8, True, None),), ("work",))
-TRUTH = Truth(np.arange(9) * 100.0, np.arange(9) * 5.0, measured=8)
+SIZES = np.arange(9, dtype=np.float64)
+TRUTH = Truth(SIZES * 100.0, SIZES * 5.0, measured=8)
 TRAINING = ((3, 300.0), (4, 400.0))
 
 

@@ -47,6 +47,15 @@ def test_owners_stay_as_they_are_while_they_are_good_enough() -> None:
     assert groups.owners(2) == spread
 
 
+def test_another_number_of_tasks_moves_the_fewest_groups() -> None:
+    """Of 32 groups from 7 to 8 tasks 4 must move; ranges anew would move 19."""
+    groups = GroupLoads(32)
+    seven = groups.owners(7)
+    eight = groups.owners(8)
+    assert sum(old != new for old, new in zip(seven, eight, strict=True)) == 4
+    assert sorted(eight.count(task) for task in range(8)) == [4] * 8
+
+
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     session = spark_session("local[2]", {"spark.driver.memory": "1g"})

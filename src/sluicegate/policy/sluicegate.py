@@ -30,7 +30,7 @@ from sluicegate.policy.demand import stations_of
 from sluicegate.policy.greedy import GreedyPath, ample, greedy_path, smallest
 from sluicegate.policy.pace import paced_mean_s, paces
 from sluicegate.policy.papers.drs import best_effort, explain, min_within_knee, require_enough
-from sluicegate.policy.papers.redirection import shares_by_speed
+from sluicegate.policy.papers.redirection import equally_fast, shares_by_speed
 from sluicegate.policy.within_limits import affordable
 
 _SLOW_PACED_SHARE = 0.3
@@ -41,10 +41,11 @@ batch their rate is hardly known, but then it hardly matters either."""
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The model's bias (measured over predicted mean sojourn of what ran, smoothed), and the paces last ordered."""
+    """The model's bias (measured over predicted mean sojourn of what ran, smoothed); paces and shares last ordered."""
 
     bias: float = 1.0
     pace_s: Mapping[str, float] = field(default_factory=dict)
+    shares: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +90,9 @@ class SluicegatePolicy:
         processors = dict(zip(stations.names, map(int, k), strict=True))
         reasons = (why_load, *why_backlog, why, *why_whole, *explain(stations, k, situation.running))
         pace_s = paces(stations, k, None if why_backlog else self._paced_goal(situation, bias))
-        shares, why_shares = _redirected(situation, processors)
+        shares, why_shares = _redirected(memory.shares, situation, processors)
         proposal = Proposal(processors, (*reasons, *why_shares), feasible, shares=shares, pace_s=pace_s)
-        return Memory(bias, pace_s), proposal
+        return Memory(bias, pace_s, shares), proposal
 
     def _load(self, situation: Situation) -> tuple[float, str]:
         now, forecast = situation.arrivals_per_s, situation.forecast
@@ -173,17 +174,24 @@ class SluicegatePolicy:
 
 
 def _redirected(
-    situation: Situation, processors: Mapping[str, int]
+    before: Mapping[str, tuple[float, ...]], situation: Situation, processors: Mapping[str, int]
 ) -> tuple[dict[str, tuple[float, ...]], tuple[str, ...]]:
-    """Rows by speed for stateless operators whose instances are unequally fast, as long as their number stays."""
+    """Rows by speed for stateless operators whose instances are unequally fast, as long as their number stays.
+
+    Shares once given stay until the instances are alike: those in between come and go by themselves.
+    """
     shares: dict[str, tuple[float, ...]] = {}
+    told: list[str] = []
     for operator in situation.topology.operators:
-        speeds = situation.observation.of(operator.name).instance_per_s
-        if not operator.stateful and len(speeds) == processors[operator.name]:
-            found = shares_by_speed(speeds)
-            if found is not None:
-                shares[operator.name] = found
-    told = (f"{name}: rows by speed, {', '.join(f'{s:.0%}' for s in share)}" for name, share in shares.items())
+        name, speeds = operator.name, situation.observation.of(operator.name).instance_per_s
+        if operator.stateful or len(speeds) != processors[name]:
+            continue
+        found = shares_by_speed(speeds) or (None if equally_fast(speeds) else before.get(name))
+        if found is not None and len(found) == len(speeds):
+            shares[name] = found
+            told.append(f"{name}: rows by speed, {', '.join(f'{s:.0%}' for s in found)}")
+        elif name in before:
+            told.append(f"{name}: its instances are equally fast again: rows in equal shares")
     return shares, tuple(told)
 
 

@@ -158,7 +158,8 @@ def settings_of(
 
 def _planned(now: OperatorPlan, name: str, decision: Decision) -> OperatorPlan:
     k = decision.running.get(name, now.processors)
-    shares = decision.shares.get(name, ()) or (now.shares if k == now.processors else ())
+    kept = now.shares if k == now.processors and decision.proposal is None else ()
+    shares = decision.shares.get(name, kept)
     pace_s = decision.pace_s.get(name, 0.0) if decision.proposal is not None else now.pace_s
     # a pace that moved by a few percent is not worth a new plan
     same = abs(pace_s - now.pace_s) <= 0.1 * max(now.pace_s, 0.05)

@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from sluicegate.policy.balanced_groups import largest_load, rebalance
+from sluicegate.policy.key_groups import ranges, repartition
 
 _WEIGHT = 0.3
 _BATCHES = 4
@@ -60,8 +61,10 @@ class GroupLoads:
         (1, 0, 1, 0)
         """
         k = min(k, self.number)
-        if len(set(self._owners)) != k:
-            self._owners = tuple(group * k // self.number for group in range(self.number))
+        if not self._owners:
+            self._owners = ranges(self.number, k)
+        elif len(set(self._owners)) != k:
+            self._owners = repartition(self._owners, k).after
         if self.batches >= _BATCHES and 1 < k < self.number:
             largest, mean = largest_load(self._owners, self.loads_s), sum(self.loads_s) / k
             if largest > _UNEVEN * mean:
