@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from sluicegate.report.figures import rate, seconds
 from sluicegate.runlog.batch_log import Tail
+from sluicegate.runlog.decision_text import changed
 from sluicegate.runlog.run_record import measured_s
 
 _EVERY_S = 5.0
@@ -35,7 +36,7 @@ class ProgressLines:
             self._print(f"{share:5.0%}  {came:>14}  latency {seconds(measured_s(tick)):>8}  processors: {split}")
 
     def _moved(self, decision: dict[str, Any]) -> None:
-        moves = ", ".join(f"{r['operator']} {r['have']} -> {r['want']}" for r in decision["rescales"])
+        moves = changed(decision)
         why = decision["reasons"][0] if decision["reasons"] else ""
         self._print(f"       moved {moves}: {why}")
 

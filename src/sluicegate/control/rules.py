@@ -68,6 +68,8 @@ class Request:
     late: float | None = None
     sojourns_s: Callable[[], tuple[float, float]] = lambda: (math.inf, math.inf)
     capacity_want_per_s: float = math.inf
+    starting: bool = False
+    unmeasured: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class Ledger:
 
     moved_at_s: float | None = None
     wanted: tuple[tuple[float, Mapping[str, int]], ...] = ()
+    executors: tuple[tuple[float, int], ...] = ()
     last_raise: Attempt | None = None
 
 

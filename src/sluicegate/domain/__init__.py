@@ -1,7 +1,8 @@
 """The vocabulary every stage speaks: frozen values, no behaviour beyond validation."""
 
 from sluicegate.domain.allocation import Bundle, OperatorPrediction, Placement, Prediction, Proposal, Vm
-from sluicegate.domain.decision import Decision, Refusal, Rescale
+from sluicegate.domain.decision import Change, Decision, Refusal, Rescale
+from sluicegate.domain.fleet import ExecutorSeen, FleetSeen, NodeSeen, Shape
 from sluicegate.domain.forecast import Forecast
 from sluicegate.domain.goal import Goal, Limits
 from sluicegate.domain.observation import Batch, NodeObservation, Observation, OperatorObservation, Sojourn
@@ -15,13 +16,17 @@ __all__ = [
     "Batch",
     "BatchCosts",
     "Bundle",
+    "Change",
     "Decision",
     "Edge",
+    "ExecutorSeen",
+    "FleetSeen",
     "Forecast",
     "Goal",
     "Graph",
     "Limits",
     "NodeObservation",
+    "NodeSeen",
     "Observation",
     "Operator",
     "OperatorObservation",
@@ -32,6 +37,7 @@ __all__ = [
     "Proposal",
     "Refusal",
     "Rescale",
+    "Shape",
     "Situation",
     "Sojourn",
     "TaskProfile",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from sluicegate.domain.fleet import FleetSeen
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -26,7 +28,8 @@ class OperatorObservation:
     ``service_per_s`` is the true rate of one processor: rows done per second of useful time. ``backpressure`` is the
     share of time, 0 to 1, that this operator held its upstream back. ``saturated_per_s`` is the operator's whole
     throughput, given only if it was the limit (never idle): a sample of the maximum sustainable throughput.
-    ``instance_queues`` and ``instance_per_s`` are the rows that wait at each instance and how fast it is, where told.
+    ``instance_queues`` and ``instance_per_s`` are the rows that wait at each instance and how fast it is, ``group_s``
+    the seconds a batch that each key group takes, where told.
     """
 
     arrivals_per_s: float | None = None
@@ -41,6 +44,7 @@ class OperatorObservation:
     instance_queues: tuple[float, ...] = ()
     instance_per_s: tuple[float, ...] = ()
     batches: tuple[Batch, ...] = ()
+    group_s: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +75,12 @@ class Sojourn:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The whole pipeline at one moment; ``running`` is the allocation that really runs.
+    """The whole pipeline at one moment; ``running`` is the allocation that really runs, not the one asked for.
 
-    ``arrivals_per_s`` counts the rows of all sources together.
+    ``arrivals_per_s`` counts the rows of all sources together. ``rescaling`` is true while what was asked for and what
+    runs differ; ``starting`` that all of it are executors still to come. ``overdue`` says what was asked for and did
+    not come within its time: the loop goes on without. ``groups`` are the tasks that the key groups belong to,
+    ``unmeasured`` the operators of which no batch has ended yet.
     """
 
     at_s: float
@@ -87,6 +94,11 @@ class Observation:
     pending_tasks: int | None = None
     running_tasks: int | None = None
     rescaling: bool = False
+    starting: bool = False
+    overdue: tuple[str, ...] = ()
+    fleet: FleetSeen | None = None
+    groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    unmeasured: frozenset[str] = frozenset()
 
     def of(self, name: str) -> OperatorObservation:
         return self.operators.get(name, _UNSEEN)

@@ -18,7 +18,7 @@ from sluicegate.config.goal_text import goal_from
 from sluicegate.control import loop
 from sluicegate.control.loop import Settings
 from sluicegate.control.settings import Known, Timing, settings_for
-from sluicegate.domain import Decision, Limits, Observation, Refusal
+from sluicegate.domain import Decision, Limits, Observation
 from sluicegate.errors import BadInput
 from sluicegate.policy.catalogue import live_policy_entry
 from sluicegate.runlog.batch_log import Tail, append_line
@@ -94,35 +94,32 @@ class Controller:
         """Observe, decide, write the plan if it changed, and log both."""
         seen = self._observer.observe(now_s)
         self.state, decision = loop.tick(self.state, seen, now_s)
-        decision = self._not_blindly(decision)
+        self._log(seen, decision)
         if not self._control.dry_run:
             self._enact(decision)
-        self._log(seen, decision)
         self._what_if.renew(self.state, self.state.situation, now_s)
         return seen, decision
 
-    def _not_blindly(self, decision: Decision) -> Decision:
-        """Nothing is taken from an operator of which no batch has told anything yet."""
-        known = self._observer.learned
-        blind = {r.operator: r for r in decision.rescales if r.want < r.have and r.operator not in known}
-        if not blind:
-            return decision
-        why = tuple(Refusal("metrics", f"no batch of {name} yet: it stays at {r.have}") for name, r in blind.items())
-        return replace(
-            decision,
-            running={**decision.running, **{name: rescale.have for name, rescale in blind.items()}},
-            rescales=tuple(rescale for rescale in decision.rescales if rescale.operator not in blind),
-            refusals=(*decision.refusals, *why),
-        )
-
     def _enact(self, decision: Decision) -> None:
+        """Write the plan, if it is another; all of it comes from the decision."""
         plan = self._plan.read()
-        operators = {n.name: _planned(plan.of(n.name), n.name, decision) for n in self.graph.nodes}
-        if operators != dict(plan.operators):
-            self._plan.change(operators)
+        told = decision.proposal is not None
+        wanted = replace(
+            plan,
+            operators={
+                **plan.operators,
+                **{n.name: _planned(plan.of(n.name), n.name, decision) for n in self.graph.nodes},
+            },
+            executors=decision.executors if told else plan.executors,
+            nodes=decision.nodes if told else plan.nodes,
+            leaving=decision.leaving if told else plan.leaving,
+        )
+        if wanted != plan:
+            self._plan.write(replace(wanted, version=plan.version + 1, decision=self._moves or None))
 
     def _log(self, seen: Observation, decision: Decision) -> None:
-        if decision.moves:
+        # a pace follows the load at every look: it is in the log of looks, with its reason
+        if decision.rescales or any(not change.what.startswith("pace of") for change in decision.changes):
             self._moves += 1
             told = decision_document(decision, self._moves, self.state.situation)
             append_line(self._layout.decisions, json.dumps(told), _MOST_LOG_BYTES)
@@ -157,13 +154,16 @@ def settings_of(
 
 
 def _planned(now: OperatorPlan, name: str, decision: Decision) -> OperatorPlan:
-    k = decision.running.get(name, now.processors)
-    kept = now.shares if k == now.processors and decision.proposal is None else ()
-    shares = decision.shares.get(name, kept)
-    pace_s = decision.pace_s.get(name, 0.0) if decision.proposal is not None else now.pace_s
-    # a pace that moved by a few percent is not worth a new plan
-    same = abs(pace_s - now.pace_s) <= 0.1 * max(now.pace_s, 0.05)
-    return replace(now, processors=k, shares=tuple(shares), pace_s=now.pace_s if same else round(pace_s, 3))
+    if decision.proposal is None:
+        return now
+    return replace(
+        now,
+        processors=decision.running.get(name, now.processors),
+        shares=tuple(decision.shares.get(name, ())),
+        pace_s=round(decision.pace_s.get(name, 0.0), 3),
+        groups=tuple(decision.groups.get(name, ())),
+        hosts=tuple(decision.places.get(name, ())),
+    )
 
 
 def run(layout: Layout, control: Control, parent: int | None = None) -> None:

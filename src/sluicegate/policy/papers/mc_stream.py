@@ -33,10 +33,11 @@ _MOST_DEMAND = 1e15
 
 @dataclass(frozen=True, slots=True)
 class McStreamMemory:
-    """What was last proposed: instances, and shares of the rows."""
+    """What was last proposed: instances, and shares of the rows; and what ran then."""
 
     wanted: Mapping[str, int]
     shares: Mapping[str, tuple[float, ...]]
+    ran: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +79,10 @@ class McStream:
                 continue
             asked = redirect(queues, self.bounds)
             if name in known.wanted:
-                wanted[name] = fresh[name] if asked.resize else known.wanted[name]
                 have = situation.running.get(name, known.wanted[name])
+                # unchanged since the last plan, that plan was not carried out yet: it stands
+                kept = known.wanted[name] if known.ran.get(name) == have else have
+                wanted[name] = fresh[name] if asked.resize else kept
                 reasons.append(f"{name}: {asked.reason}: {have} -> {wanted[name]} instances")
             if name in shares and equally_fast(situation.observation.of(name).instance_per_s):
                 del shares[name]
@@ -89,7 +92,7 @@ class McStream:
                 reasons.append(_redirected(situation.topology.operator(name), asked))
         proposal = proposal_within(wanted, tuple(reasons), situation, _keeps_up(fresh, situation))
         shares = {name: share for name, share in shares.items() if len(share) == proposal.processors[name]}
-        return McStreamMemory(wanted, shares), replace(proposal, shares=shares)
+        return McStreamMemory(wanted, shares, dict(situation.running)), replace(proposal, shares=shares)
 
     def instances(self, situation: Situation) -> tuple[dict[str, int], str]:
         """Algorithm 1: the instances of every vertex, and how they came about."""

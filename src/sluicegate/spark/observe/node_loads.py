@@ -10,7 +10,7 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,12 +111,26 @@ class GroundSeen:
     nodes: tuple[NodeObservation, ...] = ()
 
 
-def read_nodes(path: Path, now_s: float, running: Mapping[str, int]) -> GroundSeen:
-    """What was last told, unless that is long ago. A single node hosts all that runs; of several Spark chooses."""
+def read_nodes(
+    path: Path, now_s: float, running: Mapping[str, int], places: Mapping[str, Sequence[str]] | None = None
+) -> GroundSeen:
+    """What was last told, unless that is long ago.
+
+    A single node hosts all that runs. Of several each hosts what was placed there; of the rest Spark chooses.
+    """
     text = read_if_there(path)
     told = json.loads(text) if text else None
     if told is None or now_s - float(told["at_s"]) > _STALE_S:
         return GroundSeen()
-    hosts = running if len(told["nodes"]) == 1 else {}
-    nodes = (NodeObservation(n["name"], n["cpu"], n["memory"], n["io"], hosts) for n in told["nodes"])
+    alone = len(told["nodes"]) == 1
+    nodes = (
+        NodeObservation(n["name"], n["cpu"], n["memory"], n["io"], running if alone else _placed(places, n["name"]))
+        for n in told["nodes"]
+    )
     return GroundSeen(told["executors"], tuple(nodes))
+
+
+def _placed(places: Mapping[str, Sequence[str]] | None, host: str) -> dict[str, int]:
+    """By operator, how many of its processors were placed on ``host``."""
+    counts = {name: list(hosts).count(host) for name, hosts in (places or {}).items()}
+    return {name: count for name, count in counts.items() if count}
