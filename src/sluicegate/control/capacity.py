@@ -50,18 +50,20 @@ def capacity_for(
     ``more_nodes`` are wanted beside what the slots need, for their cores.
     """
     shape = fleet.shape
-    needed = shape.within(executors_for(topology, placer, running, shape.slots_per_executor))
+    for_slots = executors_for(topology, placer, running, shape.slots_per_executor)
+    needed = shape.within(for_slots + more_nodes * _on_one(fleet))
     have = fleet.requested if fleet.requested is not None else len(fleet.executors)
     ledger, want = held(ledger, now_s, needed, have, shape.settle_s)
-    nodes, leaving = nodes_for(fleet, want, more_nodes)
+    nodes, leaving = nodes_for(fleet, want)
     found, why = places_for(topology, placer, running, fleet)
     changes = []
     if want != have:
         total = sum(running.values())
-        reason = f"{total} processors need {needed} executors of {shape.slots_per_executor} slots"
+        reason = f"{total} processors need {shape.within(for_slots)} executors of {shape.slots_per_executor} slots"
+        reason += f", their batches the cores of {more_nodes} more nodes" if more_nodes else ""
         changes.append(Change("executors", str(have), str(want), reason))
     if nodes is not None and fleet.nodes is not None and nodes != len(fleet.nodes):
-        reason = f"{want} executors do not need {', '.join(leaving)}" if leaving else _no_room(fleet, want, more_nodes)
+        reason = f"{want} executors do not need {', '.join(leaving)}" if leaving else _no_room(fleet, want)
         changes.append(Change("nodes", str(len(fleet.nodes)), str(nodes), reason))
     if dict(found) != dict(places):
         changes.append(Change("places", told(places), told(found), why))
@@ -85,7 +87,7 @@ def executors_for(topology: Topology, placer: Placer, running: Mapping[str, int]
     return len(found.vms)
 
 
-def nodes_for(fleet: FleetSeen, executors: int, more_nodes: int = 0) -> tuple[int | None, tuple[str, ...]]:
+def nodes_for(fleet: FleetSeen, executors: int) -> tuple[int | None, tuple[str, ...]]:
     """How many nodes so many executors need, and the names of those that may go, the emptiest first.
 
     >>> from sluicegate.domain import ExecutorSeen, Shape
@@ -100,10 +102,7 @@ def nodes_for(fleet: FleetSeen, executors: int, more_nodes: int = 0) -> tuple[in
     slots = [node.slots for node in nodes]
     missing = executors - shape.on(slots)
     if missing > 0:
-        each = max(shape.on([max(slots)]) if slots else 1, 1)
-        return len(nodes) + max(math.ceil(missing / each), more_nodes), ()
-    if more_nodes:
-        return len(nodes) + more_nodes, ()
+        return len(nodes) + math.ceil(missing / _on_one(fleet)), ()
     if len(fleet.executors) > executors:
         return len(nodes), ()  # executors go first: which nodes are empty then is seen then
     return _without_spare(fleet, nodes, executors)
@@ -166,6 +165,12 @@ def _hosts(threads: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(slot.rpartition("/")[0] for slot, count in threads.items() for _ in range(count))
 
 
-def _no_room(fleet: FleetSeen, executors: int, more_nodes: int) -> str:
+def _on_one(fleet: FleetSeen) -> int:
+    """Executors on one more node, as large as the largest there is."""
+    largest = max((node.slots for node in fleet.nodes or ()), default=fleet.shape.slots_per_executor)
+    return max(fleet.shape.on([largest]), 1)
+
+
+def _no_room(fleet: FleetSeen, executors: int) -> str:
     missing = executors - fleet.shape.on(n.slots for n in fleet.nodes or ())
-    return f"no room for {missing} executors" if missing > 0 else f"{more_nodes} more for their cores"
+    return f"no room for {missing} executors"

@@ -147,6 +147,7 @@ def _situation(state: LoopState, seen: Observation, rate_per_s: float, now_s: fl
         settings.limits,
         state.forecast,
         state.learned.service_rsd,
+        state.learned.nodes.cores,
     )
 
 

@@ -7,7 +7,7 @@ from sluicegate.domain.forecast import Forecast
 from sluicegate.domain.goal import Goal, Limits
 from sluicegate.domain.observation import Batch, NodeObservation, Observation, OperatorObservation, Sojourn
 from sluicegate.domain.profile import ProfilePoint, TaskProfile
-from sluicegate.domain.situation import Situation
+from sluicegate.domain.situation import Cores, Situation
 from sluicegate.domain.topology import SINK, SOURCE, BatchCosts, Edge, Graph, Operator, Topology, is_sink, is_source
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "BatchCosts",
     "Bundle",
     "Change",
+    "Cores",
     "Decision",
     "Edge",
     "ExecutorSeen",

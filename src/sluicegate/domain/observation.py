@@ -49,13 +49,20 @@ class OperatorObservation:
 
 @dataclass(frozen=True, slots=True)
 class NodeObservation:
-    """Load of one node as shares of what it has, and the processors of each operator it runs."""
+    """Load of one node as shares of what it has, and the processors of each operator it runs.
+
+    ``cores`` are those it has, ``busy_cores`` those that the executors and all below them keep busy, ``other_cores``
+    those that others do; 0 cores where nobody told.
+    """
 
     name: str
     cpu: float
     memory: float = 0.0
     io: float = 0.0
     hosts: Mapping[str, int] = field(default_factory=dict)
+    cores: float = 0.0
+    busy_cores: float = 0.0
+    other_cores: float = 0.0
 
     @property
     def load(self) -> float:

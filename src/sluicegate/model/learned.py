@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sluicegate.domain import BatchCosts, Edge, Observation, Operator, OperatorObservation, Topology, is_sink, is_source
 from sluicegate.domain.topology import LARGEST, SLOWEST_PER_S
 from sluicegate.model.batch_fit import BatchFits, BatchLaw
+from sluicegate.model.node_law import NodeLaw
 from sluicegate.model.traffic import pipeline_rate, visits
 
 Floats = NDArray[np.float64]
@@ -44,13 +45,16 @@ class Learned:
     scatter: Floats
     visits: Floats
     lessons: Floats
+    nodes: NodeLaw
     service_rsd: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def start(cls, topology: Topology) -> Learned:
         """Before anything was measured: what the topology says."""
         fits, scatter = BatchFits.start(topology.operators), np.zeros((len(topology.operators), 3))
-        return cls(topology, fits, scatter, visits(topology), np.zeros(len(topology.operators)))
+        return cls(
+            topology, fits, scatter, visits(topology), np.zeros(len(topology.operators)), NodeLaw.start(topology)
+        )
 
     def after(self, raw: Observation, smoothed: Observation) -> Learned:
         """With one more observation; rates are taken from the smoothed one, scatter and batches from the raw one."""
@@ -69,7 +73,8 @@ class Learned:
         reach, lessons = _visits(self.visits, self.lessons, topology, smoothed)
         if reach is not self.visits:
             topology = with_visits(topology, reach)
-        return Learned(topology, fits, scatter, reach, lessons, self._errors(laws, errors))
+        nodes = self.nodes.after(raw, topology)
+        return Learned(topology, fits, scatter, reach, lessons, nodes, self._errors(laws, errors))
 
     def _errors(self, laws: Mapping[str, BatchLaw], scattered: Floats) -> Mapping[str, float]:
         """By its batches' law where an operator runs in batches, by the scatter of its measurements elsewhere."""

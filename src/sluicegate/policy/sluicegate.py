@@ -9,7 +9,9 @@
 4. whole      the total is rounded up to whole executors and nodes, and what is paid for anyway is put to work
 5. cost       a ceiling on cost bounds the total; if both cannot hold, cost wins and the latency reached is said
 6. evenness   stateless instances that are unequally fast get rows in proportion (Mc-Stream's redirection)
-7. feedback   where measured latency exceeds what the model gave for what runs, the goal handed to the model shrinks by
+7. cores      batches must fit the cores of the nodes (``node_cores``): rarer batches, no more tasks, another node, or
+              it is said how many cores would do
+8. feedback   where measured latency exceeds what the model gave for what runs, the goal handed to the model shrinks by
               that ratio (DRS's regression from estimated to true latency, with one coefficient)
 """
 
@@ -28,6 +30,7 @@ from sluicegate.model.sojourn import quantile_s
 from sluicegate.model.stations import Counts, Stations
 from sluicegate.policy.demand import stations_of
 from sluicegate.policy.greedy import GreedyPath, ample, greedy_path, smallest
+from sluicegate.policy.node_cores import within_cores
 from sluicegate.policy.pace import paced_mean_s, paces
 from sluicegate.policy.papers.drs import best_effort, explain, min_within_knee, require_enough
 from sluicegate.policy.papers.redirection import equally_fast, shares_by_speed
@@ -87,11 +90,21 @@ class SluicegatePolicy:
         except Infeasible as problem:
             k, why, feasible = best_effort(stations, affordable(situation.goal, situation.limits)), str(problem), False
         k, why_whole = _whole_executors(situation, stations, k)
-        processors = dict(zip(stations.names, map(int, k), strict=True))
-        reasons = (why_load, *why_backlog, why, *why_whole, *explain(stations, k, situation.running))
         pace_s = paces(stations, k, None if why_backlog else self._paced_goal(situation, bias))
+        fitted = within_cores(situation, stations, k, pace_s, self._whole_goal(situation, bias))
+        k, pace_s = fitted.processors, fitted.pace_s
+        processors = dict(zip(stations.names, map(int, k), strict=True))
+        reasons = (why_load, *why_backlog, why, *why_whole, *fitted.reasons, *explain(stations, k, situation.running))
+        feasible = feasible and fitted.fits
         shares, why_shares = _redirected(memory.shares, situation, processors)
-        proposal = Proposal(processors, (*reasons, *why_shares), feasible, shares=shares, pace_s=pace_s)
+        proposal = Proposal(
+            processors,
+            (*reasons, *why_shares),
+            feasible,
+            shares=shares,
+            pace_s=pace_s,
+            more_nodes=fitted.more_nodes,
+        )
         return Memory(bias, pace_s, shares), proposal
 
     def _load(self, situation: Situation) -> tuple[float, str]:
@@ -146,6 +159,11 @@ class SluicegatePolicy:
             return None
         share = min(self.paced_share, _SLOW_PACED_SHARE) if self.slow_start else self.paced_share
         return mean * share / max(bias, 1.0)
+
+    def _whole_goal(self, situation: Situation, bias: float) -> float | None:
+        """What batches may use up of the mean promise where cores are short: all of it but the margin."""
+        mean = situation.goal.mean_s
+        return None if mean is None else mean * (1 - self.margin) / max(bias, 1.0)
 
     def _plan(self, bias: float, situation: Situation, stations: Stations) -> tuple[Counts, str, bool]:
         bounds = {
