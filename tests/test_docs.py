@@ -70,7 +70,7 @@ def test_the_index_leads_to_every_page() -> None:
     assert "(models/index.md)" in text(ROOT / "docs" / "architecture.md")
 
 
-REFUSALS = set(re.findall(r'Refusal\(\s*"([^"]+)"', text(SOURCE / "act" / "governor.py")))
+REFUSALS = set(re.findall(r'Refusal\(\s*"([^"]+)"', text(SOURCE / "control" / "governor.py")))
 
 
 @pytest.mark.parametrize(
