@@ -3,7 +3,7 @@ SHELL := /bin/bash
 VENV := .venv
 RUN := $(VENV)/bin
 
-.PHONY: setup demo test coverage lint bench bench-spark lock clean
+.PHONY: setup demo test coverage lint wheel bench bench-spark lock clean
 
 setup: $(VENV)/.ready
 
@@ -26,6 +26,11 @@ lint: setup
 	@$(RUN)/ruff format --check src tests benchmarks
 	@$(RUN)/mypy
 	@$(RUN)/lint-imports
+
+# What `pip install` takes, in dist/; hatchling, which builds it, is part of the developer set.
+wheel: setup
+	@$(RUN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/*.whl
 
 # Those of Spark take some minutes each; state what else the machine does while they run.
 bench-spark: setup
@@ -50,4 +55,4 @@ lock: setup
 
 clean:
 	find src -name '*.nb[ic]' -delete
-	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .coverage out
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .coverage out dist

@@ -30,7 +30,7 @@ BOUND, START = "bounds", "start"
 # together, so that their forecasts are made once
 _GROUPS = (PAPERS[4:], PAPERS[:4], PEERS)
 _FOLDERS = ("domain", "measure", "model", "forecast", "plan", "act", "config", "simulate")
-_CORE = ("loop.py", *(f"{folder}/**/*.py" for folder in _FOLDERS))
+_CORE = ("control/loop.py", *(f"{folder}/**/*.py" for folder in _FOLDERS))
 OWN = frozenset(
     f"{folder}/{name}.py"
     for folder, names in {

@@ -1,4 +1,4 @@
-"""What each constant of the on-time rule is worth on load traces: the tables in plan/late_price.py and plan/on_time.py.
+"""What each constant of the on-time rule is worth on load traces: the tables in late_price.py and on_time.py.
 
     nice -n 19 python benchmarks/on_time_constants.py TRACE... [--weeks 0,1,2] [--runs 2] [--only SPEND,REPAY]
 

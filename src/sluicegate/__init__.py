@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from sluicegate.control.loop import LoopState, Settings, start, tick
     from sluicegate.control.planning import Plan, make_plan
     from sluicegate.domain import Goal, Limits, Topology
+    from sluicegate.spark.attach.session import attach, detach
     from sluicegate.spark.elastic import elastic
     from sluicegate.spark.pipeline.declaration import Pipeline
     from sluicegate.spark.session import spark_session
@@ -26,6 +27,8 @@ __all__ = [
     "Plan",
     "Settings",
     "Topology",
+    "attach",
+    "detach",
     "elastic",
     "make_plan",
     "read_topology",
@@ -39,6 +42,7 @@ _HOMES = {
     "sluicegate.domain": ("Goal", "Limits", "Topology"),
     "sluicegate.control.loop": ("LoopState", "Settings", "start", "tick"),
     "sluicegate.control.planning": ("Plan", "make_plan"),
+    "sluicegate.spark.attach.session": ("attach", "detach"),
     "sluicegate.spark.elastic": ("elastic",),
     "sluicegate.spark.pipeline.declaration": ("Pipeline",),
     "sluicegate.spark.session": ("spark_session",),

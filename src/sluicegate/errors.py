@@ -19,6 +19,10 @@ class Infeasible(SluicegateError):
     exit_code = 1
 
 
+class StillWaiting(SluicegateError):
+    """Rows did not come out within the time that was given for it."""
+
+
 class EnvironmentLacks(SluicegateError):
     """The machine lacks something: Java, a port, memory."""
 

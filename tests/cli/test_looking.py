@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
 import termios
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from tests.report.recorded import BEGAN_S, write_run
 
 from sluicegate.cli.app import run
+from sluicegate.cli.progress_lines import ProgressLines
+from sluicegate.runlog.failures import Failing, write_failures
 from sluicegate.runlog.run_record import read_record
 from sluicegate.runlog.runs import find_run, known_runs, registered
 
@@ -58,6 +64,36 @@ def test_a_run_whose_controller_is_gone_says_so(tmp_path: Path, capsys: pytest.C
     found = json.loads(capsys.readouterr().out)
     assert found["controller_alive"] is False
     assert "the last plan stays in force" in found["state"]
+
+
+def test_an_operator_that_fails_breaks_the_promise_and_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_run(tmp_path / "failing", ended=False)
+    failing = Failing("rank", 17, 88.0, 5, 5, "TimeoutError: [late]", "service", 108.0)
+    write_failures(folder / "failures.json", [failing])
+    run(["status", str(folder), "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert (found["promise_kept"], found["failures"][0]["batch"]) == (False, 17)
+    for command in ("status", "top"):
+        run([command, str(folder)])
+        out = capsys.readouterr().out
+        assert "broken now" in out
+        assert "tried 5 times: TimeoutError: [late], being tried again" in out
+
+
+def test_the_lines_of_a_run_say_when_an_operator_fails_and_when_it_works_again(tmp_path: Path) -> None:
+    out = Console(record=True, width=200, file=io.StringIO())
+    lines, failing = ProgressLines(out, tmp_path), Failing("rank", 7, 88.0, 1, 1, "E: e", "service", 90.0)
+    for now in ([], [failing], [failing], [replace(failing, tries=2)], [], []):
+        write_failures(tmp_path / "failures.json", now)
+        lines(0.5, None)
+    told = [re.sub(r"\d{3,} s", "N s", line.strip()) for line in out.export_text().splitlines()]
+    assert told == [
+        "rank: batch 7 fails since N s, tried once: E: e, being tried again",
+        "rank: batch 7 fails since N s, tried 2 times: E: e, being tried again",
+        "rank: works again after N s",
+    ]
 
 
 def test_top_without_a_terminal_prints_one_frame_without_colours(
@@ -128,7 +164,7 @@ def test_explain_tells_what_was_seen_why_and_what_came_of_it(folder: Path, capsy
         "with 90% certainty",
         "fewer are taken only once fewer have been enough",
         "predicted: a mean latency of 2.9 s",
-        "looks after it",
+        "observations after it",
     ):
         assert words in out
 

@@ -12,6 +12,7 @@ from sluicegate.dashboard.metrics import metrics_text
 from sluicegate.dashboard.record import Record
 from sluicegate.errors import BadInput
 from sluicegate.runlog.batch_log import append_line
+from sluicegate.runlog.failures import Failing, write_failures
 
 
 def read(folder: Path) -> Record:
@@ -126,3 +127,33 @@ def test_a_broken_description_is_one_clear_line(tmp_path: Path, text: str) -> No
     (tmp_path / "pipeline.json").write_text(text)
     with pytest.raises(BadInput, match="describes no pipeline"):
         Record(tmp_path)
+
+
+def test_an_operator_that_fails_is_told_when_it_begins_and_when_it_is_over(tmp_path: Path) -> None:
+    write_run(tmp_path, ticks=3)
+    record, heard = read(tmp_path), list[Any]()
+    record.told = lambda kind, document: heard.append((kind, document))
+    failing = Failing("count", 17, 88.0, 5, 5, "TimeoutError: timed out", "service", 108.0)
+    for now, metric in (([failing], True), ([], False)):
+        write_failures(tmp_path / "failures.json", now)
+        record.look()
+        sample = b'sluicegate_operator_failing_since_seconds{fault="service",operator="count"} 88.0'
+        assert (sample in metrics_text(record)) is metric
+    assert [(kind, len(document["operators"])) for kind, document in heard] == [("failures", 1), ("failures", 0)]
+    assert run_document(record)["failures"] == {"operators": []}
+
+
+def test_a_query_that_comes_later_is_drawn_and_its_past_read(tmp_path: Path) -> None:
+    node = {"reads": ["in"], "writes": ["out"], "stateful": True, "key_groups": 4}
+    pipeline = {"name": "app", "attached": True, "sources": ["in"], "kept": ["out"]}
+    (tmp_path / "pipeline.json").write_text(json.dumps({**pipeline, "nodes": []}))
+    record = Record(tmp_path)
+    assert record.look() is False
+    ticks = [{"at_s": 1.0, "running": {"first": 2}}, {"at_s": 2.0, "running": {"first": 2, "second": 3}}]
+    (tmp_path / "ticks.jsonl").write_text("".join(f"{json.dumps(tick)}\n" for tick in ticks))
+    for names in (["first"], ["first", "second"]):
+        nodes = [{**node, "name": name} for name in names]
+        (tmp_path / "pipeline.json").write_text(json.dumps({**pipeline, "nodes": nodes}))
+        record.look()
+        assert record.history.operators == tuple(names)
+    assert record.history.between(0.0, 9.0).of_operator("second", "processors").tolist() == [0.0, 3.0]

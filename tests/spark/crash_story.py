@@ -1,5 +1,7 @@
 """A driver that is killed: feeds word count to the end, moving k all the while; started again it goes on.
 
+Beside the count, lines are copied by a sink that keeps nothing: it only writes, to FOLDER-copied/NUMBER.
+
     python crash_story.py FOLDER ROWS SEED
 
 It says ``running`` when rows flow, and at the end gives the checked answer as one line of JSON.
@@ -14,7 +16,10 @@ import threading
 from dataclasses import asdict
 from pathlib import Path
 
+from pyspark.sql import DataFrame
+
 from sluicegate.lab.apps import wordcount
+from sluicegate.spark.pipeline.declaration import Pipeline, Stream
 from sluicegate.spark.pipeline.runtime import Running, start
 from sluicegate.spark.session import spark_session
 
@@ -26,10 +31,22 @@ def move_k(running: Running, rng: random.Random, ended: threading.Event) -> None
         running.set_processors({"split+count": rng.randint(1, 4)})
 
 
+def copying(folder: Path) -> Pipeline:
+    """Word count, and a copy of its lines that is only written."""
+
+    def write(batch: DataFrame, number: int) -> None:
+        batch.write.mode("overwrite").parquet(f"{folder}-copied/{number}")
+
+    pipeline = wordcount.build()
+    copied = pipeline.operator("copy", lambda lines: lines, Stream(("lines",)), fuse=False)
+    pipeline.sink("copied", copied, write=write, keep=False)
+    return pipeline
+
+
 def main(folder: Path, rows: int, seed: int) -> None:
     spark = spark_session("local[4]", {"spark.driver.memory": "1g"})
     rng, ended = random.Random(seed), threading.Event()
-    with start(wordcount.build(), spark, folder) as running:
+    with start(copying(folder), spark, folder) as running:
         mover = threading.Thread(target=move_k, args=(running, rng, ended), daemon=True)
         mover.start()
         feed = running.feed("lines")

@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.manifest import DataFile
 from sluicegate.spark.pipeline.graph import Node, RunningGraph
 from sluicegate.spark.pipeline.observing import Observer
-from sluicegate.spark.supervisor import Supervisor
+from sluicegate.spark.supervisor import ControllerFailed, Supervisor
 
 GRAPH = RunningGraph("one", ("rows",), (Node("work", ("rows",), ("work",), False, 8, True, None),), ("work",))
 MU_PER_S, OVERHEAD_S, PER_TASK_S = 100.0, 0.2, 0.02
@@ -212,7 +213,8 @@ def test_what_runs_is_what_batches_were_cut_for_not_what_was_asked_for(pipeline:
     pipeline.second(1000.0, 100)
     assert not observer.observe(1000.0).rescaling
     plan.change({"work": OperatorPlan(4)})
-    FolderEdge(pipeline.layout.edge("rows")).publish(1, [DataFile("data/1-x/part-0.parquet", 40)], Births(), 1000.5)
+    for stream in ("rows", "work"):
+        FolderEdge(pipeline.layout.edge(stream)).publish(1, [DataFile("data/1-x/part-0.parquet", 40)], Births(), 1000.5)
     waiting = observer.observe(1001.0)
     assert (waiting.running, waiting.rescaling, waiting.overdue) == ({"work": 1}, True, ())
     late = observer.observe(1040.0)
@@ -247,6 +249,42 @@ def test_shares_are_withdrawn_once_the_policy_asks_for_none(pipeline: Pipeline) 
 def test_a_folder_without_a_pipeline_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="start it first"):
         Controller(Layout(tmp_path), CONTROL)
+
+
+def test_a_controller_that_cannot_start_is_an_error_with_the_last_line_of_its_log(pipeline: Pipeline) -> None:
+    pipeline.layout.description.write_text("{")
+    with Supervisor(pipeline.layout, CONTROL) as supervisor:
+        until = time.monotonic() + 120
+        while supervisor.problem is None and time.monotonic() < until:
+            supervisor.check()
+            time.sleep(0.1)
+        with pytest.raises(ControllerFailed, match=r"does not start \(3 tries\): .*JSONDecodeError: .*") as failed:
+            supervisor.check()
+        assert "\n" not in str(failed.value)
+        assert str(pipeline.layout.controller_log) in str(failed.value)
+        assert len(supervisor.deaths) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"slo": ("mean3s",)}, "write NAME=VALUE"),
+        ({"slo": "mean=3s"}, "give texts such as"),
+        ({"slo": ("mean=0s",)}, "mean_s"),
+        ({"policy": "slucegate"}, "did you mean 'sluicegate'"),
+        ({"policy": None}, "give its name"),
+        ({"policy": "hindsight"}, "must know the load"),
+        ({"budget": 0}, "at least 1 processor"),
+        ({"budget": -3}, "at least 1 processor"),
+        ({"budget": 2.5}, "at least 1 processor"),
+        ({"interval_s": 0.0}, "above 0"),
+        ({"cooldown_s": -1.0}, "0 or more"),
+        ({"startup_s": float("nan")}, "0 or more"),
+    ],
+)
+def test_what_the_controller_could_not_use_is_refused_where_it_is_given(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        Control(**given)
 
 
 def test_a_killed_controller_is_started_again_and_the_plan_stays(pipeline: Pipeline) -> None:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -88,6 +90,7 @@ def survived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any
             **json.loads(told.splitlines()[-1]),
             "fed_at_kills": fed,
             "stderr": (drivers.folder / f"stderr-{seed}").read_text(),
+            "folder": drivers.folder / "pipeline",
         }
     finally:
         drivers.end()
@@ -100,6 +103,23 @@ def test_the_driver_was_killed_while_rows_were_on_their_way(survived: dict[str, 
 
 def test_the_answer_is_exact_although_the_driver_was_killed_while_k_moved(survived: dict[str, Any]) -> None:
     assert (survived["lost"], survived["duplicated"], survived["exact"]) == (0, 0, True), survived["note"]
+
+
+def test_a_sink_that_only_writes_has_every_row_once_by_number_and_leaves_nothing_behind(
+    survived: dict[str, Any],
+) -> None:
+    folder: Path = survived["folder"]
+    copied = Counter(
+        row["text"]
+        for path in folder.with_name("pipeline-copied").glob("*/*.parquet")
+        for row in pq.read_table(path).to_pylist()
+    )
+    assert copied == Counter(wordcount.rows("lines", 0, ROWS).column("text").to_pylist())
+    left = list((folder / "edges" / "copy" / "data").iterdir())
+    taken = FolderEdge(folder / "edges" / "copy").numbers()
+    # what was deleted while it ran; the last batches may have come after the last cleaning
+    assert taken[0] > 0
+    assert len(left) <= len(taken)
 
 
 def test_a_driver_that_ends_leaves_no_stack_trace(survived: dict[str, Any]) -> None:
@@ -171,7 +191,7 @@ def test_a_full_disk_is_told_in_one_line_and_with_room_made_the_run_goes_on_exac
         return pa.table({"id": pa.array(range(first, first + count), pa.int64())})
 
     ballast = small_disk / "ballast"
-    with start(pipeline(), spark, small_disk / "run") as running:
+    with start(pipeline(), spark, small_disk / "run", retry_for_s=2.0) as running:
         feed = running.feed("lines")
         feed.append(rows(0, 1000))
         running.drain()
@@ -185,6 +205,8 @@ def test_a_full_disk_is_told_in_one_line_and_with_room_made_the_run_goes_on_exac
         with pytest.raises(EnvironmentLacks, match="source 'lines': No space left on device: nothing published"):
             feed.append(rows(10_000, 50_000))
     assert "\n" not in str(failed.value)
+    assert "the machine lacks something" in str(failed.value)
+    assert failed.value.exit_code == 3
     ballast.unlink()
     with start(pipeline(), spark, small_disk / "run") as running:
         running.feed("lines").append(rows(10_000, 100))

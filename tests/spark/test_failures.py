@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from sluicegate.spark.pipeline.failures import OperatorFailed, told
+from sluicegate.spark.pipeline.failures import Failure, Fault, OperatorFailed, failure_of, told
+from sluicegate.spark.pipeline.recovery import Recovery
 
 OURS = """An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
   File "clientserver.py", line 644, in _call_proxy
@@ -82,3 +85,106 @@ def test_the_error_names_operator_batch_and_reason_in_one_line() -> None:
     text = str(OperatorFailed("count", 7, "ValueError: bad"))
     assert text.startswith("operator 'count' failed at batch 7: ValueError: bad; nothing is lost")
     assert "\n" not in text
+
+
+WORKER = OURS + "pyspark.errors.PythonException: An exception was thrown:\nTraceback (most recent call last):\n"
+IN_CODE = '  File "app.py", line 5, in work\n    call()\n'
+REFUSED_THEN = (
+    WORKER
+    + IN_CODE
+    + """ConnectionRefusedError: [Errno 111] Connection refused
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "app.py", line 7, in work
+    raise shop.Unpriced("no price") from problem
+shop.Unpriced: no price
+"""
+)
+TORN = (
+    OURS
+    + """Traceback (most recent call last):
+  File "/opt/lib/sluicegate/spark/edges/manifest.py", line 60, in from_json
+    read = json.loads(text)
+  File "/usr/lib/python3.11/json/decoder.py", line 355, in raw_decode
+    raise JSONDecodeError("Expecting value", s, err.value) from None
+json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)
+"""
+)
+GONE = (
+    OURS
+    + """py4j.protocol.Py4JJavaError: An error occurred while calling o533.parquet.
+\tat org.apache.spark.scheduler.DAGScheduler.abortStage(DAGScheduler.scala:1)
+Caused by: java.io.FileNotFoundException: File file:/runs/shop/edges/lines/data/3-ab/part-0.parquet does not exist
+\tat org.apache.hadoop.fs.RawLocalFileSystem.open(RawLocalFileSystem.java:545)
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (WORKER + IN_CODE + "TypeError: 'NoneType' object is not iterable\n", Fault.CODE),
+        (WORKER + IN_CODE + "shop.Unpaid: order 7\n", Fault.CODE),
+        (WORKER + IN_CODE + "TypeError: timeout must be a number\n", Fault.CODE),
+        (WORKER + IN_CODE + "KeyError: 503\n", Fault.CODE),
+        (WORKER + IN_CODE + "shop.OverPassLimit: the parcel was lost, the order cancelled\n", Fault.CODE),
+        (BY_SPARK, Fault.CODE),
+        (WORKER + IN_CODE + "ConnectionRefusedError: [Errno 111] Connection refused\n", Fault.SERVICE),
+        (WORKER + IN_CODE + "TimeoutError: timed out\n", Fault.SERVICE),
+        (WORKER + IN_CODE + "socket.gaierror: [Errno -2] Name or service not known\n", Fault.SERVICE),
+        (WORKER + IN_CODE + "psycopg.OperationalError: server closed the connection\n", Fault.SERVICE),
+        (WORKER + IN_CODE + "RuntimeError: the service said 503\n", Fault.SERVICE),
+        (REFUSED_THEN, Fault.SERVICE),
+        (BY_JAVA, Fault.MACHINE),
+        (OURS + "OSError: [Errno 28] No space left on device\n", Fault.MACHINE),
+        (WORKER + IN_CODE + "MemoryError\n", Fault.MACHINE),
+        ("Python worker failed to connect back.\n", Fault.MACHINE),
+        (TORN, Fault.FOLDER),
+        (GONE, Fault.FOLDER),
+        (OURS + "sluicegate.errors.BadInput: edge 'a' lacks manifest 3\n", Fault.OURS),
+    ],
+)
+def test_whose_fault_a_failure_is(text: str, fault: Fault) -> None:
+    assert failure_of(StreamingQueryException(message=text + SPARKS), Path("/runs/shop")).fault is fault
+
+
+@pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.CODE])
+def test_only_code_is_to_be_mended_in_the_code(fault: Fault) -> None:
+    assert "mend its code" not in str(OperatorFailed("count", 7, "it fails", fault))
+    assert "mend its code" in str(OperatorFailed("count", 7, "it fails", Fault.CODE))
+
+
+def test_a_service_is_tried_for_ever_with_growing_pauses(tmp_path: Path) -> None:
+    recovery, now_s, pauses = Recovery(tmp_path / "failures.json", {}), 100.0, list[float]()
+    for _ in range(200):
+        known = recovery.failed("call", 3, Failure("TimeoutError: timed out", Fault.SERVICE), now_s)
+        assert known.next_try_s is not None
+        pauses.append(known.next_try_s - now_s)
+        now_s = known.next_try_s
+    assert pauses[:7] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0]
+    assert set(pauses[7:]) == {30.0}
+    recovery.succeeded("call", now_s)
+    assert not recovery.failing
+
+
+def test_the_users_limit_ends_it(tmp_path: Path) -> None:
+    recovery = Recovery(tmp_path / "failures.json", {"call": 10.0})
+    failure = Failure("TimeoutError: timed out", Fault.SERVICE)
+    assert not recovery.failed("call", 3, failure, 100.0).stopped
+    assert not recovery.failed("call", 3, failure, 109.0).stopped
+    assert recovery.failed("call", 3, failure, 110.0).stopped
+    assert "bring that back" in str(recovery.stopped["call"])
+
+
+def test_the_same_error_at_the_same_batch_stops_and_others_do_not(tmp_path: Path) -> None:
+    recovery = Recovery(tmp_path / "failures.json", {})
+
+    def tries(operator: str, whys: list[str], batches: list[int]) -> list[bool]:
+        given = zip(whys, batches, strict=True)
+        return [recovery.failed(operator, batch, Failure(why, Fault.CODE), 1.0).stopped for why, batch in given]
+
+    assert tries("same", [f"KeyError: 0x{n:x}" for n in range(6)], [1] * 6) == [False] * 5 + [True]
+    assert not any(tries("other", ["KeyError: a", "IndexError: b"] * 5, [1] * 10))
+    assert not any(tries("moves", ["KeyError: a"] * 10, list(range(10))))

@@ -240,12 +240,16 @@ def test_a_deleted_checkpoint_is_refused_as_rows_would_come_twice(spark: SparkSe
 
 def test_a_deleted_source_edge_is_refused_as_new_rows_would_never_be_read(spark: SparkSession, copy: Path) -> None:
     shutil.rmtree(copy / "edges" / "left")
-    assert "and the edge does not go on there" in refused(spark, build(), copy)
+    told = refused(spark, build(), copy)
+    assert told.startswith("edge 'left': manifest ")
+    assert "is missing, and operator 'joined' has read it: restore" in told
 
 
 def test_a_deleted_output_is_refused(spark: SparkSession, copy: Path) -> None:
     shutil.rmtree(copy / "edges" / "joined")
-    assert "its output at -1" in refused(spark, build(), copy)
+    told = refused(spark, build(), copy)
+    assert told.startswith("edge 'joined': manifest ")
+    assert "is missing, and operator 'joined' has committed its batch: restore" in told
 
 
 def test_a_changed_schema_is_refused(spark: SparkSession, copy: Path) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,13 +15,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.spark.small_pipelines import ids_of, numbers, refused, same, simple
 
+from sluicegate import elastic
+from sluicegate.errors import BadInput
 from sluicegate.runlog.layout import Layout
+from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.cluster.waiting import wait_until
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.kept import read_stream
+from sluicegate.spark.edges.offsets import last_batch
 from sluicegate.spark.pipeline.declaration import Pipeline
 from sluicegate.spark.pipeline.failures import OperatorFailed
-from sluicegate.spark.pipeline.runtime import start
+from sluicegate.spark.pipeline.runtime import Running, start
+from sluicegate.spark.supervisor import ControllerFailed
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +60,7 @@ def test_a_poison_row_stops_its_operator_and_mended_code_goes_on_with_that_very_
         with pytest.raises(OperatorFailed) as failed:
             running.drain()
     assert str(failed.value).startswith("operator 'work' failed at batch 1: Poison: row 13; nothing is lost: mend")
-    assert sum("batch 1 failed (Poison: row 13), tried again" in text for text in running.restarts) == 2
+    assert sum("batch 1 failed (Poison: row 13) 6 times in" in text for text in running.restarts) == 1
     assert ids_of(read_stream(spark, folder, "work")) == list(range(10))
     moved = folder.rename(tmp_path / "moved")
     with start(simple(same), spark, moved) as running:
@@ -85,6 +94,62 @@ def test_a_stream_of_sparks_own_is_read_once_across_a_stop(spark: SparkSession, 
     assert found() == list(range(len(found())))
 
 
+def test_what_others_feed_after_the_end_waits_for_the_next_start(spark: SparkSession, tmp_path: Path) -> None:
+    with start(simple(same), spark, tmp_path) as running:
+        feed = running.feed("lines")
+        feed.append(numbers(10))
+        running.drain()
+        running.admit_no_more()
+        feed.append(numbers(10, 10))
+        running.drain(30.0)
+        assert ids_of(running.read("work")) == list(range(10))
+    with start(simple(same), spark, tmp_path) as running:
+        running.drain()
+        assert ids_of(running.read("work")) == list(range(20))
+
+
+def test_streams_of_sparks_own_keep_the_pace_and_can_be_held(spark: SparkSession, tmp_path: Path) -> None:
+    made = Pipeline("ticks")
+    ticks = made.source(
+        "ticks", stream=lambda s: s.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
+    )
+    made.sink("out", made.operator("keep", lambda frame: frame.selectExpr("value AS id"), ticks))
+    with start(made, spark, tmp_path) as running:
+        running.set_paces({"ticks+keep": 1.0})
+        assert wait_until(lambda: len(running.records("ticks+keep")) >= 6, 120.0, 0.2)
+        begun = [record.started_s for record in running.records("ticks+keep")][2:]
+        assert min(after - before for before, after in pairwise(begun)) >= 0.85
+        running.admit_no_more()
+        running.drain(30.0)
+        held = last_batch(running.layout.checkpoint("ticks+keep"))
+        time.sleep(2.0)
+        assert last_batch(running.layout.checkpoint("ticks+keep")) == held
+        assert running.rows_read == {"ticks": len(ids_of(running.read("keep")))}
+
+
+def test_streams_of_sparks_own_wait_while_their_readers_are_too_far_behind(spark: SparkSession, tmp_path: Path) -> None:
+    made = Pipeline("ticks")
+    ticks = made.source(
+        "ticks", stream=lambda s: s.readStream.format("rate-micro-batch").option("rowsPerBatch", 50).load()
+    )
+    made.sink("out", made.operator("keep", lambda frame: frame.selectExpr("value AS id"), ticks, fuse=False))
+    with start(made, spark, tmp_path) as running:
+        plan = PlanFile(running.layout.plan)
+        plan.change({"ticks": replace(plan.read().of("ticks"), most_behind=200)})
+        assert wait_until(lambda: running.rows_read["ticks"] > 0, 60.0, 0.05)
+        running.set_paces({"keep": 600.0})
+        assert wait_until(lambda: _stands_still(running), 60.0, 0.1)
+        taken = running.rows_read["ticks"]
+        running.set_paces({"keep": 0.0})
+        assert wait_until(lambda: running.rows_read["ticks"] > taken, 60.0, 0.1), "and go on once they are not"
+
+
+def _stands_still(running: Running) -> bool:
+    before = running.rows_read["ticks"]
+    time.sleep(2.0)
+    return running.rows_read["ticks"] == before > 200
+
+
 def test_batches_without_rows_leave_nothing_on_the_disk(spark: SparkSession, tmp_path: Path) -> None:
     pipeline = Pipeline("sieve")
     lines = pipeline.source("lines", "id long")
@@ -102,6 +167,40 @@ def test_batches_without_rows_leave_nothing_on_the_disk(spark: SparkSession, tmp
             running.drain()
         assert [list((tmp_path / "edges" / s / "data").iterdir()) for s in running.graph.kept] == [[], [], []]
         assert running.read("split.a").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"slo": "mean3s"}, "write NAME=VALUE, for example mean=2s"),
+        ({"slo": "mean=3s", "policy": "magic"}, "unknown policy 'magic'"),
+        ({"budget": 0}, "at least 1 processor"),
+        ({"folder": ""}, "give the path of a folder"),
+        ({"folder": None}, "give the path of a folder"),
+    ],
+)
+def test_a_promise_or_policy_that_cannot_be_read_is_refused_before_anything_starts(
+    spark: SparkSession, tmp_path: Path, given: dict[str, Any], said: str
+) -> None:
+    pipeline = Pipeline("given")
+    pipeline.sink("out", pipeline.operator("same", lambda f: f, pipeline.source("lines", "id long")))
+    with pytest.raises(BadInput, match=said):
+        elastic(pipeline, spark, **{"folder": tmp_path / "home", **given})
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_controller_that_cannot_start_is_raised_where_the_pipeline_is_watched(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    pipeline = Pipeline("watched")
+    pipeline.sink("out", pipeline.operator("same", lambda f: f, pipeline.source("lines", "id long")))
+    with elastic(pipeline, spark, tmp_path, slo="mean=3s") as running:
+        running.layout.description.write_text("{")  # before the controller's process has come so far
+        with pytest.raises(ControllerFailed, match="the controller does not start"):
+            running.wait(120.0)
+        for watch in (running.check, running.drain):
+            with pytest.raises(ControllerFailed, match="JSONDecodeError"):
+                watch()
 
 
 def test_rows_for_an_output_that_nobody_named_stop_the_operator(spark: SparkSession, tmp_path: Path) -> None:

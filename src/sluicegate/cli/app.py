@@ -7,29 +7,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from typing import Annotated, Protocol, runtime_checkable
 
 import typer
 
 from sluicegate import __version__
-from sluicegate.cli.dashboard import dashboard
-from sluicegate.cli.doctor import doctor
-from sluicegate.cli.explain import explain
-from sluicegate.cli.report import report
-from sluicegate.cli.status import status
-from sluicegate.cli.top import top
+from sluicegate.cli.commands import COMMANDS, add_commands
 from sluicegate.errors import SluicegateError
 
-LOOKING: dict[str, Callable[..., int]] = {
-    "status": status,
-    "top": top,
-    "explain": explain,
-    "report": report,
-    "dashboard": dashboard,
-    "doctor": doctor,
-}
-"""Commands that stand beside a run: they load neither Spark nor compiled code, so they take no memory from it."""
+_COMPLETED = "_TYPER_COMPLETE_ARGS"
+"""Where a shell that completes a line puts the words so far."""
 
 
 def _show_version(wanted: bool) -> None:
@@ -51,15 +38,14 @@ def options(
 
 
 def commands(arguments: list[str]) -> typer.Typer:
-    """The commands there are; of the others only those that a call can mean are loaded."""
+    """The commands there are; only the one that is called is loaded, so that each takes no more memory than it needs.
+
+    `status`, `top` and `explain` stand beside a run: what they loaded would be taken from it.
+    """
     app = typer.Typer(name="sluicegate", invoke_without_command=True, pretty_exceptions_enable=False)
     app.callback()(options)
-    if not arguments or arguments[0] not in LOOKING:
-        from sluicegate.cli.working import add_working
-
-        add_working(app)
-    for name, command in LOOKING.items():
-        app.command(name)(command)
+    words = [*arguments, *os.environ.get(_COMPLETED, "").split()]
+    add_commands(app, next((word for word in words if word in COMMANDS), None))
     return app
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C in a run: heard at once, obeyed where it is safe.
+"""Ctrl-C, or a service manager's SIGTERM, in a run: heard at once, obeyed where it is safe.
 
 An exception out of a signal may come while Python or its bridge to Java holds a lock, and then nobody gets that lock
 any more. So the first Ctrl-C only leaves a note, which the run reads between its steps; a second one does not wait.
@@ -22,9 +22,11 @@ class CtrlC:
     def listen(self) -> None:
         """From now on; again after Spark has started, since it answers Ctrl-C by cancelling what runs."""
         signal.signal(signal.SIGINT, self._heard)
+        signal.signal(signal.SIGTERM, self._heard)
 
     def forget(self) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
         if self.leave.is_set():

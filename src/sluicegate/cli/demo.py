@@ -13,7 +13,19 @@ import typer
 
 from sluicegate.cli.beside import Watching
 from sluicegate.cli.out import place_for
-from sluicegate.cli.wanted import LOCAL, Ground, Wanted, the_app, the_length_s, the_load, the_policy, the_promise
+from sluicegate.cli.wanted import (
+    LOCAL,
+    Ground,
+    Wanted,
+    is_file,
+    options,
+    the_app,
+    the_home,
+    the_length_s,
+    the_load,
+    the_policy,
+    the_promise,
+)
 from sluicegate.errors import BadInput
 
 _PAGE = "sluicegate-demo.html"
@@ -61,10 +73,18 @@ def demo(
     if cluster:
         chosen = replace(chosen, slo=_CLUSTER_PROMISE, calm_per_s=chosen.calm_per_s * _CLUSTER_SHARE)
     decides, promise, load = the_policy(policy), the_promise(chosen, slo), the_load(chosen, calm_per_s, None)
+    typed = options(
+        policy=policy if policy != "sluicegate" else None,
+        slo=slo or ([_CLUSTER_PROMISE] if cluster else None),
+        rate=calm_per_s,
+        master=master if master != LOCAL else None,
+        executors=executors,
+    )
     telling = Telling(json_out, place_for(html) if html else _page())
     beside = Watching(dashboard, port, browser and not json_out, telling.progress)
     with _own_cluster() if cluster else nullcontext(Ground(master, executors)) as ground:
-        return run_and_tell(Wanted(chosen, decides, promise, load, length_s, ground), None, telling, beside)
+        wanted = Wanted(chosen, decides, promise, load, length_s, ground, again=("sluicegate", "run", app, *typed))
+        return run_and_tell(wanted, the_home(chosen, None, is_file(app)), telling, beside)
 
 
 def _page() -> Path:

@@ -51,11 +51,11 @@ def _show(found: Explained, record: RunRecord, out: Console) -> None:
     out.print(f"[bold]decision {decision['number']} of {found.of}, {at} after the start: {escape(moves)}[/]")
     out.print(f"{escape(record.app)}, {escape(record.policy)}, {promise(record.bounds)}\n")
     _list(out, "measured", [_measured(found), *(_operator(name, found) for name in found.moved)])
-    _list(out, "forecast", [found.forecast] if found.forecast else ["none was at hand"])
+    _list(out, "forecast", [found.forecast] if found.forecast else ["none"])
     _list(out, "why", [plain(reason) for reason in decision["reasons"]])
     refused = [f"{r['why']} ({r['rule']}: {meaning(r['rule'])})" for r in decision.get("refusals") or []]
-    _list(out, "not done, and why", refused)
-    _list(out, "what came of it", found.came_of_it())
+    _list(out, "refused, and why", refused)
+    _list(out, "outcome", found.came_of_it())
 
 
 def _list(out: Console, title: str, lines: list[str]) -> None:
@@ -67,7 +67,7 @@ def _list(out: Console, title: str, lines: list[str]) -> None:
 
 def _measured(found: Explained) -> str:
     came, backlog = found.arrivals_per_s, found.before.get("backlog_rows")
-    waiting = f", {backlog:,.0f} rows waited" if backlog is not None else ""
+    waiting = f", {backlog:,.0f} rows queued" if backlog is not None else ""
     return f"{rate(came) if came is not None else 'no rate'} came in, latency {seconds(found.mean_s)}{waiting}"
 
 
@@ -76,7 +76,7 @@ def _operator(name: str, found: Explained) -> str:
     busy, queue, served = told.get("utilisation"), told.get("queue_rows"), told.get("service_per_s")
     parts = [
         f"{busy:.0%} busy" if busy is not None else "",
-        f"{queue:,.0f} rows waited there" if queue is not None else "",
+        f"{queue:,.0f} rows queued there" if queue is not None else "",
         f"one processor serves {rate(served)}" if served is not None else "",
     ]
     return f"{name}: " + (", ".join(part for part in parts if part) or "nothing")

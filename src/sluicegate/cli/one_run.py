@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
-import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -19,10 +19,11 @@ from sluicegate.cli.out import console, finite, print_json, write_page
 from sluicegate.cli.outcome import as_document, show
 from sluicegate.cli.progress_lines import ProgressLines
 from sluicegate.cli.spark_log import quiet_spark
-from sluicegate.cli.wanted import Wanted
-from sluicegate.errors import EnvironmentLacks
+from sluicegate.cli.wanted import Home, Wanted
+from sluicegate.errors import SluicegateError
 from sluicegate.report.run_page import run_page
 from sluicegate.runlog.files import write_whole
+from sluicegate.runlog.lock import check_free
 from sluicegate.runlog.run_record import read_record
 from sluicegate.runlog.runs import registered
 
@@ -48,64 +49,63 @@ class Telling:
 
 def run_and_tell(
     wanted: Wanted,
-    folder: Path | None,
+    home: Home,
     telling: Telling,
     beside: Beside | None = None,
 ) -> int:
     """The exit code. ``beside`` is what runs next to the pipeline while it is fed."""
-    home = folder or _made(wanted.app.name)
+    check_free(home.folder)
     out = telling.progress
     try:
-        with registered(home, wanted.app.name, temporary=folder is None) as unlisted:
+        with registered(home.folder, wanted.app.name, temporary=home.temporary) as unlisted:
             _say(out, unlisted)
             outcome = carry_out(wanted, home, out, beside)
     except BaseException:
-        _tell_what_is_left(home, wanted, telling, folder is None)
+        _tell_what_is_left(home, wanted, telling)
         raise
-    if folder is None and not outcome.interrupted:
-        _only_the_record(home)
-    _tell(outcome, home, telling)
-    if outcome.interrupted:
-        _say(out, _how_to_resume(wanted, home))
+    if home.temporary and not outcome.interrupted:
+        _only_the_record(home.folder)
+    _tell(outcome, home.folder, telling)
+    _say(out, _what_stays(home, wanted, outcome.interrupted))
+    if outcome.interrupted and not wanted.endless:
         return INTERRUPTED
     return 0 if outcome.answer is None or outcome.answer.exact else 1
 
 
-def carry_out(wanted: Wanted, home: Path, out: Console | None, beside: Beside | None) -> Outcome:
+def carry_out(wanted: Wanted, home: Home, out: Console | None, beside: Beside | None) -> Outcome:
     """Start Spark, run, stop Spark; the outcome is also left in the folder."""
     from sluicegate.lab.running.run_app import Surroundings, run_app
     from sluicegate.spark.controller import Control
     from sluicegate.spark.ground import ground_of
-    from sluicegate.spark.session import spark_session
+    from sluicegate.spark.session import spark_is_gone, spark_session, stop_spark
 
-    asked = wanted.ground
-    _say(out, f"starting Spark ({asked.master}) and {wanted.app.name} in {home}")
+    asked, folder = wanted.ground, home.folder
     ground = ground_of(asked.master, asked.executors, asked.executor_cores)
+    _say(out, f"starting Spark ({asked.master}) and {wanted.app.name} in {folder}: {home.and_how()}")
+    if wanted.endless:
+        _say(out, "it runs until it is stopped: press Ctrl-C, or give --seconds")
     ctrl_c = CtrlC(out)
     ctrl_c.listen()
-    with quiet_spark(home / "spark.log"):
+    with quiet_spark(folder / "spark.log"):
         spark = spark_session(ground.master, {**ground.settings, **asked.conf}, f"sluicegate {wanted.app.name}")
     ctrl_c.listen()
     try:
         slots = wanted.budget or ground.slots or spark.sparkContext.defaultParallelism
         control = Control(wanted.policy, wanted.promise, slots, dry_run=wanted.dry_run, startup_s=ground.startup_s)
-        lines = ProgressLines(out, home) if out else None
+        lines = ProgressLines(out, folder, wanted.endless) if out else None
+        if lines is not None:  # which tell what the log would: once is enough
+            logging.getLogger("sluicegate.pipeline").addHandler(logging.NullHandler())
         around = Surroundings(ground.fleet(spark), beside, lines, ctrl_c.leave)
-        outcome = run_app(wanted.app, spark, home, wanted.load, wanted.length_s, control, wanted.fuse, around)
+        outcome = run_app(wanted.app, spark, folder, wanted.load, wanted.length_s, control, wanted.fuse, around)
+    except SluicegateError:
+        raise
+    except Exception as problem:  # whatever was under way when Java ended says so in words of its own
+        raise spark_is_gone(spark) or problem from None
     finally:
-        spark.stop()
+        stop_spark(spark)
         ctrl_c.forget()
-    write_whole(home / "outcome.json", json.dumps(finite(as_document(outcome))))
+    write_whole(folder / "outcome.json", json.dumps(finite(as_document(outcome))))
     return outcome
-
-
-def _made(name: str) -> Path:
-    try:
-        return Path(tempfile.mkdtemp(prefix=f"sluicegate-{name}-"))
-    except OSError as problem:
-        raise EnvironmentLacks(
-            f"{tempfile.gettempdir()} cannot be written ({problem.strerror}): set TMPDIR, or give --folder"
-        ) from None
 
 
 def _only_the_record(home: Path) -> None:
@@ -124,20 +124,24 @@ def _tell(outcome: Outcome, home: Path, telling: Telling) -> None:
         _say(None if telling.json_out else console(), f"The whole run as a page: {telling.html}")
 
 
-def _tell_what_is_left(home: Path, wanted: Wanted, telling: Telling, temporary: bool) -> None:
+def _tell_what_is_left(home: Home, wanted: Wanted, telling: Telling) -> None:
     """Stopped at once, or failed: the page of what there is; a folder without a single look is not worth keeping."""
-    if (home / "ticks.jsonl").exists():
+    if (home.folder / "ticks.jsonl").exists():
         if telling.html is not None:
-            write_page(telling.html, run_page(read_record(home)))
+            write_page(telling.html, run_page(read_record(home.folder)))
             _say(telling.progress, f"the run so far as a page: {telling.html}")
-        _say(telling.progress, _how_to_resume(wanted, home))
-    elif temporary:
-        shutil.rmtree(home, ignore_errors=True)
+        _say(telling.progress, _what_stays(home, wanted, interrupted=True))
+    elif home.temporary:
+        shutil.rmtree(home.folder, ignore_errors=True)
         _say(telling.progress, "stopped before anything was fed")
 
 
-def _how_to_resume(wanted: Wanted, home: Path) -> str:
-    return f"all that was fed is kept in {home}; go on with: sluicegate run {wanted.app.name} --folder {home}"
+def _what_stays(home: Home, wanted: Wanted, interrupted: bool) -> str:
+    if home.temporary and not interrupted:
+        return (
+            f"rows and checkpoints were deleted; `sluicegate explain` and `report` still find the run in {home.folder}"
+        )
+    return f"rows and checkpoints are kept in {home.folder}; go on with: {home.resume(wanted.again)}"
 
 
 def _say(out: Console | None, text: str) -> None:

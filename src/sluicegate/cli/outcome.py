@@ -36,6 +36,7 @@ def as_document(outcome: Outcome) -> dict[str, object]:
         "began_s": outcome.began_s,
         "seconds": outcome.seconds,
         "interrupted": outcome.interrupted,
+        "bound_by": outcome.bound,
         "decisions": list(outcome.decisions),
         "queries": list(outcome.why_grouped),
         "restarts": list(outcome.restarts),
@@ -47,7 +48,8 @@ def show(outcome: Outcome, out: Console) -> None:
     for why in outcome.why_grouped:
         out.print(f"  {escape(why)}")
     began = outcome.ticks[0]["at_s"] if outcome.ticks else 0.0
-    out.print("\n[bold]every move and why[/]" if outcome.decisions else "\nnothing had to be moved")
+    needless = "no processor was moved" if outcome.bound else "no processor had to be moved"
+    out.print("\n[bold]every move and why[/]" if outcome.decisions else f"\n{needless}")
     for decision in outcome.decisions:
         moves = changed(decision)
         why = "; ".join(decision["reasons"][:2])
@@ -60,12 +62,15 @@ def show(outcome: Outcome, out: Console) -> None:
 def _balance(outcome: Outcome, out: Console) -> None:
     kept = f"{outcome.kept_share:.1%}" if outcome.kept_share is not None else "-"
     static = outcome.static_peak
-    share = f"{outcome.slot_seconds / (static * outcome.seconds):.0%} of" if static else "no figure for"
+    share = f"{outcome.slot_seconds / (static * outcome.seconds):.0%}" if static else "an unknown share"
     out.print(
         f"\n[bold]{outcome.policy}[/] kept {promise(outcome.goal.latency_bounds)} for {kept} of "
-        f"{outcome.rows_in:,} rows with {share} static peak's slot-seconds, in {outcome.rescales} moves; "
+        f"{outcome.rows_in:,} rows with {share} of the slot-seconds of a fixed size for the peak, in "
+        f"{outcome.rescales} moves; "
         f"latency mean {seconds(outcome.mean_s)}, p95 {seconds(outcome.p95_s)}."
     )
+    if outcome.bound:
+        out.print(f"[yellow]What bound it:[/] {escape(outcome.bound)}.")
     answer = outcome.answer
     if answer is not None:
         told = "exact" if answer.exact else f"WRONG ({escape(answer.note)})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,7 @@ from sluicegate.runlog.runs import find_run
 
 LATEST_BYTES = 300_000
 _SILENT_S = 30.0
-"""A controller that has said nothing for so long is not at work."""
+"""A controller that has logged nothing for so long is not at work."""
 _FIGURES = ("arrivals_per_s", "utilisation", "queue_rows", "sojourn_s", "service_per_s")
 
 
@@ -40,15 +41,17 @@ def state_of(record: RunRecord, now_s: float) -> str:
     """Whether a run goes on, and whether somebody steers it."""
     if record.outcome:
         return "stopped by hand" if record.outcome.get("interrupted") else "ended"
+    if record.pipeline.get("attached") and not any(node.get("active") for node in record.pipeline["nodes"]):
+        return "no query runs" if record.controlled else "ended"
     silent_s = now_s - float(record.last.get("at_s", record.began_s))
     if record.controlled is False or (record.controlled is None and silent_s > _SILENT_S):
         return "no controller: the last plan stays in force"
-    return "running" if silent_s <= _SILENT_S else f"the controller has said nothing for {seconds(silent_s)}"
+    return "running" if silent_s <= _SILENT_S else f"no observation from the controller for {seconds(silent_s)}"
 
 
 def as_document(record: RunRecord, now_s: float) -> dict[str, object]:
     """The JSON of the command; what was not measured is null."""
-    last, late = record.last, record.late(record.last)
+    last, late = record.last, record.broken
     return {
         "folder": str(record.folder),
         "app": record.app,
@@ -70,6 +73,7 @@ def as_document(record: RunRecord, now_s: float) -> dict[str, object]:
         "executors": counted(record, "executors"),
         "nodes": counted(record, "nodes"),
         "last_decision": record.decisions[-1] if record.decisions else None,
+        "failures": [asdict(one) for one in record.failing],
     }
 
 
@@ -94,7 +98,7 @@ def held(record: RunRecord) -> str:
 
 def headline(record: RunRecord, now_s: float) -> str:
     """App, policy, state and promise in one line of markup."""
-    late = record.late(record.last)
+    late = record.broken
     kept = "" if late is None else ", [bold red]broken now[/]" if late else ", [green]kept[/]"
     advice = " (only advises)" if record.control.get("dry_run") else ""
     return (
@@ -103,17 +107,24 @@ def headline(record: RunRecord, now_s: float) -> str:
     )
 
 
+def failing_lines(record: RunRecord, now_s: float) -> list[str]:
+    """A line for every operator that fails or has stopped."""
+    return [one.line(now_s) for one in record.failing]
+
+
 def _show(record: RunRecord, now_s: float, out: Console) -> None:
     last = record.last
     out.print(headline(record, now_s))
     out.print(f"[dim]{escape(str(record.folder))}[/]")
+    for text in failing_lines(record, now_s):
+        out.print(f"[bold red]{escape(text)}[/]")
     if not last:
-        out.print("the controller has not looked yet")
+        out.print("no observation yet: the controller is starting")
         return
     came, backlog = last.get("arrivals_per_s"), last.get("backlog_rows")
     out.print(
         f"load {rate(came) if came is not None else '-'}, latency mean {seconds(measured_s(last))}, "
-        f"p95 {seconds(measured_s(last, 'p95'))}, {backlog or 0:,.0f} rows wait"
+        f"p95 {seconds(measured_s(last, 'p95'))}, {backlog or 0:,.0f} rows queued"
     )
     out.print(held(record) + "\n")
     out.print(_table(record))
@@ -123,7 +134,7 @@ def _show(record: RunRecord, now_s: float, out: Console) -> None:
 
 def _table(record: RunRecord) -> Table:
     table = Table("operator", box=None, pad_edge=False)
-    for heading in ("k", "rows/s", "busy", "waiting", "time there"):
+    for heading in ("k", "rows/s", "busy", "queued", "latency"):
         table.add_column(heading, justify="right")
     for name, told in _operators(record).items():
         k = record.last["running"].get(name, "-")

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from sluicegate.cli.status import headline, held
+from sluicegate.cli.status import failing_lines, headline, held
 from sluicegate.report.figures import clock, rate, seconds, share
 from sluicegate.runlog.decision_text import changed
 from sluicegate.runlog.run_record import Line, RunRecord, measured_s
@@ -26,6 +26,7 @@ def top_frame(record: RunRecord, now_s: float, out: Console) -> Group:
     ramp = _BLOCKS if out.encoding.startswith("utf") else _PLAIN
     return Group(
         Text.from_markup(headline(record, now_s)),
+        *(Text(text, style="bold red") for text in failing_lines(record, now_s)),
         Text(held(record)),
         Text(""),
         _lines(record, ramp, max(out.width - _BESIDE, 10)),
@@ -85,7 +86,7 @@ def bar(part: float | None, ramp: str) -> str:
 
 def _operators(record: RunRecord, ramp: str) -> Table:
     table = Table("operator", box=None, pad_edge=False)
-    for heading in ("k", "rows/s", "busy", "waiting", "time there"):
+    for heading in ("k", "rows/s", "busy", "queued", "latency"):
         table.add_column(heading, justify="left" if heading == "busy" else "right")
     for name in record.operators:
         told = (record.last.get("operators") or {}).get(name) or {}

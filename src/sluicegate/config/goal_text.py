@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from sluicegate.domain import Goal
 from sluicegate.errors import BadInput
 
-_UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "": 1.0}
+_UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "": 1.0}
 _DURATION = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([a-z]*)\s*")
 _LATENCIES = {"mean": "mean_s", "p50": "p50_s", "p95": "p95_s", "p99": "p99_s", "relaxed": "relaxed_s"}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from sluicegate.control.settings import Known, policy_for
 from sluicegate.domain import Bundle, Goal, Limits, Operator, Placement, Prediction, Proposal, Situation, Topology
@@ -16,12 +17,15 @@ from sluicegate.model.mapping_rate import Routing, mapping_rate
 from sluicegate.model.sojourn import predict
 from sluicegate.place.catalogue import placer
 from sluicegate.place.extra_slots import place_with_extra_slots
-from sluicegate.policy.catalogue import AnyPolicy, policy_entry
+from sluicegate.policy.catalogue import policy_entry
 from sluicegate.policy.demand import situation_at, stations_of
 from sluicegate.policy.settle import settle
 from sluicegate.policy.spread import sustained_per_s
 from sluicegate.policy.vms import VM_SIZES, rent
 from sluicegate.policy.whole_slots import bundles_of
+
+if TYPE_CHECKING:
+    from sluicegate.policy.catalogue import AnyPolicy
 
 # Beyond this many threads nobody reads a mapping, and the slower mappers would take minutes.
 MOST_MAPPED_THREADS = 200_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sluicegate.control.loop import Settings
 from sluicegate.control.rules import Rules
@@ -19,9 +19,12 @@ from sluicegate.errors import BadInput
 from sluicegate.forecast.catalogue import forecaster
 from sluicegate.measure.smoothing import Smoothing
 from sluicegate.place.catalogue import placer
-from sluicegate.policy.catalogue import AnyPolicy, Entry, policy_entry
+from sluicegate.policy.catalogue import Entry, policy_entry
 from sluicegate.policy.in_steps import InSteps
 from sluicegate.policy.on_time import Timing as Steps
+
+if TYPE_CHECKING:
+    from sluicegate.policy.catalogue import AnyPolicy
 
 _STEPS_A_CYCLE = 10
 """As in the paper: cycles of ten minutes, rates by the minute."""

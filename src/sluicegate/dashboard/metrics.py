@@ -35,6 +35,7 @@ class _Run(Collector):
         tick = self._record.tick or {}
         yield from _of_the_run(tick, self._record)
         yield from _of_operators(tick)
+        yield _failing(self._record)
         yield from _totals(self._record)
 
 
@@ -59,6 +60,14 @@ def _of_operators(tick: Mapping[str, Any]) -> Iterator[Metric]:
     for name, (key, text) in _OF_OPERATORS.items():
         told = [({"operator": o}, one.get(key)) for o, one in (tick.get("operators") or {}).items()]
         yield _gauge(name, text, told)
+
+
+def _failing(record: Record) -> Metric:
+    """By whose fault it is, so that an alert can go to whom it concerns."""
+    told = (record.documents["failures"] or {}).get("operators") or []
+    samples = [({"operator": one["operator"], "fault": one["fault"]}, one["since_s"]) for one in told]
+    text = "When an operator began to fail that has not worked since, in seconds since the epoch"
+    return _gauge("sluicegate_operator_failing_since_seconds", text, samples)
 
 
 def _totals(record: Record) -> Iterator[Metric]:

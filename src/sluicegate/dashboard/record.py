@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from sluicegate.dashboard.history import History, number
-from sluicegate.drawing.description import Description, description_in
+from sluicegate.drawing.description import Description, described, description_in
 from sluicegate.drawing.layers import drawing_of
 from sluicegate.runlog.batch_log import Tail
 from sluicegate.runlog.layout import Layout
 
 Document = dict[str, Any]
 Told = Callable[[str, Document], None]
-DOCUMENTS = ("control", "what_if", "outcome")
+DOCUMENTS = ("control", "what_if", "outcome", "failures")
 _KEPT_DECISIONS = 500
 _KEPT_FLEET = 200
 _MAPPINGS = ("running", "operators", "sojourn", "pace_s", "forecast")
@@ -28,8 +28,14 @@ class Record:
     """``told`` hears of everything new once the past has been read."""
 
     def __init__(self, folder: Path) -> None:
-        layout = Layout(folder)
-        self.description: Description = description_in(layout)
+        self._folder = folder
+        self.told: Told = lambda kind, document: None
+        self._begin(description_in(Layout(folder)))
+
+    def _begin(self, description: Description) -> None:
+        """Read everything from the start."""
+        folder, layout = self._folder, Layout(self._folder)
+        self.description = description
         self.drawing = asdict(drawing_of(self.description))
         self.history = History(node.name for node in self.description.nodes)
         self.tick: Document | None = None
@@ -38,8 +44,8 @@ class Record:
         self.decisions_made = 0
         self.fleet: deque[Document] = deque(maxlen=_KEPT_FLEET)
         self.documents: dict[str, Document | None] = dict.fromkeys(DOCUMENTS)
-        self.told: Told = lambda kind, document: None
         self.caught_up = False
+        self._described = _Watched(layout.description, "pipeline")
         self._files = [_Watched(folder / f"{name}.json", name) for name in DOCUMENTS]
         self._lines = [
             (_Lines(layout.decisions), self._decided),
@@ -49,6 +55,8 @@ class Record:
 
     def look(self, most_lines: int = 16) -> bool:
         """Read some of what is new; whether there is more. Bounded, so that requests are answered in between."""
+        if (described_as := self._described.fresh()) is not None:
+            self._meet(described_as)
         for file in self._files:
             if (fresh := file.fresh()) is not None:
                 self.documents[file.name] = fresh
@@ -61,6 +69,12 @@ class Record:
             more = more or len(found) == most_lines
         self.caught_up = self.caught_up or not more
         return more
+
+    def _meet(self, document: Document) -> None:
+        """Queries of an attached application come and go: with another set of them the record is read anew."""
+        names = [str(node.get("name")) for node in document.get("nodes") or [] if isinstance(node, dict)]
+        if names != [node.name for node in self.description.nodes]:
+            self._begin(described(document))
 
     def _ticked(self, tick: Document) -> None:
         before_s = self.history.last_s

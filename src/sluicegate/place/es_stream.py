@@ -1,4 +1,4 @@
-"""Es-Stream's placement: every instance goes where the node rules send it (Eq 19 to 22, ``plan/es_stream_nodes.py``).
+"""Es-Stream's placement: every instance goes where the node rules send it (Eq 19 to 22, ``es_stream_nodes``).
 
 Instances upstream first, each a bundle. Nodes are opened as the rules ask for them: the used ones fill up until their
 mean load reaches phi, then a new one is taken. Where the rules ask for a new node and the fleet has none left, the

@@ -1,34 +1,22 @@
-"""Every policy by name, with one line on what it does and where it comes from."""
+"""Every policy by name, with one line on what it does and where it comes from.
+
+A policy's module is imported when the policy is built: whoever lists them loads no compiled code.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Literal
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sluicegate.errors import BadInput
-from sluicegate.policy.papers.drs import Drs
-from sluicegate.policy.papers.es_stream import EsStream
-from sluicegate.policy.papers.lsa import Lsa
-from sluicegate.policy.papers.mba import Mba
-from sluicegate.policy.papers.mc_stream import McStream
-from sluicegate.policy.papers.uncertainty import Uncertainty
-from sluicegate.policy.peers.dhalion import Dhalion
-from sluicegate.policy.peers.ds2 import Ds2
-from sluicegate.policy.peers.dstreams_allocation import DStreamsAllocation
-from sluicegate.policy.peers.flink_autoscaler import FlinkAutoscaler
-from sluicegate.policy.peers.hindsight import Hindsight
-from sluicegate.policy.peers.hpa import Hpa
-from sluicegate.policy.peers.keda import Keda
-from sluicegate.policy.peers.recent_peak import RecentPeak
-from sluicegate.policy.peers.spark_core_allocation import SparkCoreAllocation
-from sluicegate.policy.peers.static_peak import StaticPeak
-from sluicegate.policy.policy import Policy
-from sluicegate.policy.sluicegate import SluicegatePolicy
-from sluicegate.policy.sluicegate_on_time import OnTimePolicy
 
-AnyPolicy = Policy[Any]
+if TYPE_CHECKING:
+    from sluicegate.policy.policy import Policy
+
+    AnyPolicy: TypeAlias = Policy[Any]
 
 Moves = Literal["governed", "spaced", "own", "steps", "cycles"]
 """Who says when a policy's proposals become moves.
@@ -59,6 +47,28 @@ class Entry:
     moves: Moves = "own"
 
 
+def _of(module: str, policy: str, **settings: object) -> Callable[[tuple[float, ...]], AnyPolicy]:
+    """Builds ``policy`` of a module below this package, which knows nothing of the load to come."""
+
+    def build(load: tuple[float, ...]) -> AnyPolicy:
+        made: AnyPolicy = getattr(import_module(f"sluicegate.policy.{module}"), policy)(**settings)
+        return made
+
+    return build
+
+
+def _static_peak(load: tuple[float, ...]) -> AnyPolicy:
+    from sluicegate.policy.peers.static_peak import StaticPeak
+
+    return StaticPeak(max(load))
+
+
+def _hindsight(load: tuple[float, ...]) -> AnyPolicy:
+    from sluicegate.policy.peers.hindsight import Hindsight
+
+    return Hindsight(load)
+
+
 _UNCERTAINTY = (
     "fewest machines whose modelled throughput exceeds the load now",
     "the same with the model's uncertainty",
@@ -73,7 +83,7 @@ _UNCERTAINTY = (
 
 def _uncertainty(number: int) -> Entry:
     return Entry(
-        lambda load: Uncertainty(number),
+        _of("papers.uncertainty", "Uncertainty", number=number),
         _UNCERTAINTY[number],
         "uncertainty-aware VM scheduling",
         forecaster="arma" if number >= 4 else None,
@@ -83,7 +93,7 @@ def _uncertainty(number: int) -> Entry:
 
 POLICIES: dict[str, Entry] = {
     "sluicegate": Entry(
-        lambda load: SluicegatePolicy(),
+        _of("sluicegate", "SluicegatePolicy"),
         "forecast quantile, learned capacity, greedy under the law that holds, whole nodes",
         "sluicegate",
         mapper="sam",
@@ -91,67 +101,80 @@ POLICIES: dict[str, Entry] = {
         moves="governed",
     ),
     "on-time": Entry(
-        lambda load: OnTimePolicy(),
+        _of("sluicegate_on_time", "OnTimePolicy"),
         "fewest machines for a share of steps on time, by a price on late steps",
         "sluicegate",
         mapper="sam",
         forecaster="calibrated",
         moves="steps",
     ),
-    "drs": Entry(lambda load: Drs(), "queueing-optimal processors per operator, M/M/k", "DRS", moves="spaced"),
+    "drs": Entry(_of("papers.drs", "Drs"), "queueing-optimal processors per operator, M/M/k", "DRS", moves="spaced"),
     "drs-gigk": Entry(
-        lambda load: Drs(general=True, name="drs-gigk"), "DRS with measured variability, GI/G/k", "DRS", moves="spaced"
+        _of("papers.drs", "Drs", general=True, name="drs-gigk"),
+        "DRS with measured variability, GI/G/k",
+        "DRS",
+        moves="spaced",
     ),
     "drs-batch": Entry(
-        lambda load: Drs(general=True, batch=True, name="drs-batch"),
+        _of("papers.drs", "Drs", general=True, batch=True, name="drs-batch"),
         "DRS planned by the micro-batch law",
         "DRS",
         moves="spaced",
     ),
     "es-stream": Entry(
-        lambda load: EsStream(), "marginal analysis of instances against queue length", "Es-Stream", mapper="es-stream"
+        _of("papers.es_stream", "EsStream"),
+        "marginal analysis of instances against queue length",
+        "Es-Stream",
+        mapper="es-stream",
     ),
     "lsa": Entry(
-        lambda load: Lsa(),
+        _of("papers.lsa", "Lsa"),
         "threads and slots, scaling one thread linearly",
         "model-driven scheduling",
         mapper="rsm",
         moves="governed",
     ),
     "mba": Entry(
-        lambda load: Mba(),
+        _of("papers.mba", "Mba"),
         "threads and slots by measured profiles",
         "model-driven scheduling",
         mapper="sam",
         moves="governed",
     ),
     "mc-stream": Entry(
-        lambda load: McStream(), "instances in proportion to computing demand", "Mc-Stream", mapper="mc-stream"
+        _of("papers.mc_stream", "McStream"),
+        "instances in proportion to computing demand",
+        "Mc-Stream",
+        mapper="mc-stream",
     ),
     **{f"uncertainty-{number}": _uncertainty(number) for number in range(8)},
-    "ds2": Entry(lambda load: Ds2(), "arrivals over the true rate, in topological order", "DS2"),
+    "ds2": Entry(_of("peers.ds2", "Ds2"), "arrivals over the true rate, in topological order", "DS2"),
     "flink-autoscaler": Entry(
-        lambda load: FlinkAutoscaler(), "70% utilisation and time to catch up", "Apache Flink", reactive=True
+        _of("peers.flink_autoscaler", "FlinkAutoscaler"),
+        "70% utilisation and time to catch up",
+        "Apache Flink",
+        reactive=True,
     ),
     "dstreams": Entry(
-        lambda load: DStreamsAllocation(), "processing time over batch interval", "Spark DStreams", reactive=True
+        _of("peers.dstreams_allocation", "DStreamsAllocation"),
+        "processing time over batch interval",
+        "Spark DStreams",
+        reactive=True,
     ),
     "spark-core": Entry(
-        lambda load: SparkCoreAllocation(),
+        _of("peers.spark_core_allocation", "SparkCoreAllocation"),
         "pending and running tasks, doubling",
         "Spark dynamic allocation",
         reactive=True,
     ),
-    "hpa": Entry(lambda load: Hpa(), "replicas in proportion to utilisation", "Kubernetes HPA", reactive=True),
-    "keda": Entry(lambda load: Keda(), "replicas in proportion to lag", "KEDA", reactive=True),
-    "dhalion": Entry(lambda load: Dhalion(), "more where back-pressure shows", "Dhalion", reactive=True),
-    "recent-peak": Entry(lambda load: RecentPeak(), "the largest recent rate and a margin", "common practice"),
-    "static-peak": Entry(
-        lambda load: StaticPeak(max(load)), "sized once for the peak", "common practice", clairvoyant=True
+    "hpa": Entry(_of("peers.hpa", "Hpa"), "replicas in proportion to utilisation", "Kubernetes HPA", reactive=True),
+    "keda": Entry(_of("peers.keda", "Keda"), "replicas in proportion to lag", "KEDA", reactive=True),
+    "dhalion": Entry(_of("peers.dhalion", "Dhalion"), "more where back-pressure shows", "Dhalion", reactive=True),
+    "recent-peak": Entry(
+        _of("peers.recent_peak", "RecentPeak"), "the largest recent rate and a margin", "common practice"
     ),
-    "hindsight": Entry(
-        lambda load: Hindsight(load), "the least for the load that will come", "a bound, not a policy", clairvoyant=True
-    ),
+    "static-peak": Entry(_static_peak, "sized once for the peak", "common practice", clairvoyant=True),
+    "hindsight": Entry(_hindsight, "the least for the load that will come", "a bound, not a policy", clairvoyant=True),
 }
 
 

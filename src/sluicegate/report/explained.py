@@ -70,7 +70,7 @@ class Explained:
             if predicted_s
             else ""
         )
-        lines.append(f"measured in the {len(self.after)} looks after it: {seconds(after_s)}{off}")
+        lines.append(f"measured at the {len(self.after)} observations after it: {seconds(after_s)}{off}")
         lines.append(
             f"the promise was broken at {self.late} of them" if self.late else "the promise was kept at all of them"
         )

@@ -14,7 +14,7 @@ RULES = {
     "cool-down": "the last move was a moment ago; its effect is awaited first",
     "it pays": "the move would cost more than it gains",
 }
-"""What each rule of the governor means (``act/governor.py``)."""
+"""What each rule of the governor means (``control/governor.py``)."""
 
 _WORDS = (
     (r"\bE\[T\] inf s\b", "rows would wait there without end"),

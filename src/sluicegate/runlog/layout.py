@@ -63,6 +63,11 @@ class Layout:
         return self.folder / "outcome.json"
 
     @property
+    def failures(self) -> Path:
+        """Which operators fail now, or have stopped; written by the driver."""
+        return self.folder / "failures.json"
+
+    @property
     def controller_log(self) -> Path:
         return self.folder / "controller.log"
 
@@ -83,3 +88,7 @@ class Layout:
 
     def batches(self, group: str) -> Path:
         return self.folder / "operators" / group / "batches.jsonl"
+
+    def source(self, group: str) -> Path:
+        """How far the topics that an operator reads have come, and how far it is behind; written by the driver."""
+        return self.folder / "operators" / group / "source.jsonl"

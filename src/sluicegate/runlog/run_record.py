@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sluicegate.errors import BadInput
+from sluicegate.runlog.failures import Failing, read_failures
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.process_birth import born
 
@@ -31,6 +32,8 @@ class RunRecord:
     fleet: tuple[Line, ...]
     what_if: Line
     outcome: Line
+    failing: tuple[Failing, ...] = ()
+    """The operators that fail now or have stopped; of a run that has ended, those that did at its end."""
 
     @property
     def app(self) -> str:
@@ -66,6 +69,11 @@ class RunRecord:
         pid = self.control.get("pid")
         return None if pid is None else born(int(pid)) is not None
 
+    @property
+    def broken(self) -> bool | None:
+        """Whether the promise is broken now: rows are late, or an operator fails and its rows do not come at all."""
+        return True if self.failing and self.bounds and not self.outcome else self.late(self.last)
+
     def late(self, tick: Line) -> bool | None:
         """Whether a look found the promise broken; ``None`` where nothing came out or nothing was promised."""
         seen = [(measured_s(tick, what), bound_s) for what, bound_s in self.bounds.items()]
@@ -98,6 +106,7 @@ def read_record(folder: Path, latest_bytes: int | None = None) -> RunRecord:
         tuple(_since(began_s, _lines(folder / "fleet.jsonl", latest_bytes))),
         _document(folder / "what_if.json"),
         outcome,
+        read_failures(folder / "failures.json"),
     )
 
 

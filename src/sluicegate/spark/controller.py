@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from sluicegate.domain import Decision, Limits, Observation
 from sluicegate.errors import BadInput
 from sluicegate.policy.catalogue import live_policy_entry
 from sluicegate.runlog.batch_log import Tail, append_line
+from sluicegate.runlog.failures import read_failures
 from sluicegate.runlog.files import read_if_there, write_whole
 from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.plan_file import OperatorPlan, PlanFile
@@ -54,7 +57,7 @@ class Control:
     cycle_s: float = 60.0
 
     def __post_init__(self) -> None:
-        live_policy_entry(self.policy)
+        _check_control(self)
 
     @property
     def timing(self) -> Timing:
@@ -72,6 +75,27 @@ class Control:
         chosen = {what: getattr(self, what) for what in _TIMES}
         times = [f"--{what.replace('_', '-')}={value}" for what, value in chosen.items() if value is not None]
         return [f"--policy={self.policy}", *slo, *budget, *times, *dry]
+
+
+def _check_control(given: Control) -> None:
+    """Refuse, before a process is started with it, what the controller could not use."""
+    if not isinstance(given.policy, str):
+        raise BadInput(f"policy is {given.policy!r}: give its name, see `sluicegate policies`")
+    live_policy_entry(given.policy)
+    promise: object = given.slo
+    if not isinstance(promise, tuple | list) or not all(isinstance(text, str) for text in promise):
+        raise BadInput(f"slo is {given.slo!r}: give texts such as ('mean=3s', 'p95=8s')")
+    goal_from(list(given.slo))
+    if given.budget is not None and (not isinstance(given.budget, int) or given.budget < 1):
+        raise BadInput(f"budget is {given.budget}: give at least 1 processor")
+    for what in _TIMES:
+        value = getattr(given, what)
+        if value is None and what in ("cooldown_s", "settle_down_s"):
+            continue
+        if not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+            raise BadInput(f"{what} is {value}: give seconds, 0 or more")
+    if not given.interval_s > 0:
+        raise BadInput("interval_s is 0: give the seconds between two looks, above 0")
 
 
 class Controller:
@@ -93,23 +117,30 @@ class Controller:
     def step(self, now_s: float) -> tuple[Observation, Decision]:
         """Observe, decide, write the plan if it changed, and log both."""
         seen = self._observer.observe(now_s)
+        self._bound_by_topics()
         self.state, decision = loop.tick(self.state, seen, now_s)
+        decision = at_the_bound(decision, self._observer.most_tasks)
         self._log(seen, decision)
         if not self._control.dry_run:
             self._enact(decision)
         self._what_if.renew(self.state, self.state.situation, now_s)
         return seen, decision
 
+    def _bound_by_topics(self) -> None:
+        """No more tasks for an operator that reads Kafka than have rows to read; partitions may be added meanwhile."""
+        settings, most = self.state.settings, self._observer.most_tasks
+        limits = replace(settings.limits, most_of={**settings.limits.most_of, **most})
+        if limits != settings.limits:
+            self.state = replace(self.state, settings=replace(settings, limits=limits))
+
     def _enact(self, decision: Decision) -> None:
         """Write the plan, if it is another; all of it comes from the decision."""
         plan = self._plan.read()
         told = decision.proposal is not None
+        fresh = {node.name: _planned(plan.of(node.name), node.name, decision) for node in self.graph.nodes}
         wanted = replace(
             plan,
-            operators={
-                **plan.operators,
-                **{n.name: _planned(plan.of(n.name), n.name, decision) for n in self.graph.nodes},
-            },
+            operators={**plan.operators, **fresh},
             executors=decision.executors if told else plan.executors,
             nodes=decision.nodes if told else plan.nodes,
             leaving=decision.leaving if told else plan.leaving,
@@ -118,13 +149,25 @@ class Controller:
             self._plan.write(replace(wanted, version=plan.version + 1, decision=self._moves or None))
 
     def _log(self, seen: Observation, decision: Decision) -> None:
+        failing = read_failures(self._layout.failures)
         # a pace follows the load at every look: it is in the log of looks, with its reason
         if decision.rescales or any(not change.what.startswith("pace of") for change in decision.changes):
             self._moves += 1
-            told = decision_document(decision, self._moves, self.state.situation)
+            told = decision_document(decision, self._moves, self.state.situation, failing)
             append_line(self._layout.decisions, json.dumps(told), _MOST_LOG_BYTES)
-        tick = tick_document(self.state, seen, decision, self._observer.executors)
+        tick = tick_document(self.state, seen, decision, self._observer.executors, failing)
         append_line(self._layout.ticks, json.dumps(tick), _MOST_LOG_BYTES)
+
+
+def at_the_bound(decision: Decision, most: Mapping[str, int]) -> Decision:
+    """Say where it is the partitions of a topic that k stops at."""
+    why = tuple(
+        f"{name}: {k} tasks, one for each of the {k} partitions it reads; more would have no rows (add partitions, or "
+        "set the source's minPartitions)"
+        for name, k in most.items()
+        if decision.proposal is not None and decision.proposal.processors.get(name, 0) >= k
+    )
+    return replace(decision, reasons=(*decision.reasons, *why)) if why else decision
 
 
 def control_document(graph: RunningGraph, control: Control) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import numpy as np
@@ -12,10 +13,13 @@ from sluicegate.domain.topology import Operator
 from sluicegate.model.traffic import outside_rate
 from sluicegate.policy.demand import stations_of
 from sluicegate.policy.pace import paced_mean_s
+from sluicegate.runlog.failures import Failing
 from sluicegate.spark.what_if import band
 
 
-def decision_document(decision: Decision, number: int, situation: Situation | None = None) -> dict[str, object]:
+def decision_document(
+    decision: Decision, number: int, situation: Situation | None = None, failing: Sequence[Failing] = ()
+) -> dict[str, object]:
     """A decision as the log and the command line's JSON show it; ``number`` is its name for people."""
     load = None if situation is None else outside_rate(situation.topology, situation.arrivals_per_s)
     return {
@@ -30,11 +34,16 @@ def decision_document(decision: Decision, number: int, situation: Situation | No
         "refusals": [asdict(refusal) for refusal in decision.refusals],
         "arrivals_per_s": load,
         "predicted_mean_s": predicted_mean_s(situation, decision),
+        "failing": [one.line(decision.at_s) for one in failing],
     }
 
 
 def tick_document(
-    state: LoopState, seen: Observation, decision: Decision, executors: int | None = None
+    state: LoopState,
+    seen: Observation,
+    decision: Decision,
+    executors: int | None = None,
+    failing: Sequence[Failing] = (),
 ) -> dict[str, object]:
     """One line a look."""
     learned = {o.name: o for o in state.learned.topology.operators}
@@ -53,6 +62,7 @@ def tick_document(
         "changes": [asdict(change) for change in decision.changes],
         "refusals": [asdict(refusal) for refusal in decision.refusals],
         "executors": executors,
+        "failing": [one.line(seen.at_s) for one in failing],
         "nodes": [asdict(node) for node in seen.nodes],
         "operators": {name: _operator(learned[name], o) for name, o in seen.operators.items()},
     }

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from sluicegate.errors import BadInput
+from sluicegate.runlog.lock import check_free
 from sluicegate.spark.controller import Control
 from sluicegate.spark.pipeline.declaration import Pipeline
-from sluicegate.spark.pipeline.runtime import Running, start
+from sluicegate.spark.pipeline.runtime import Running, WhenStopped, start
 from sluicegate.spark.supervisor import Supervisor
 
 
-@contextmanager
 def elastic(
     pipeline: Pipeline,
     spark: SparkSession,
@@ -22,13 +25,34 @@ def elastic(
     slo: str | tuple[str, ...] = (),
     policy: str = "sluicegate",
     budget: int | None = None,
-) -> Iterator[Running]:
+    retry_for_s: float | None = None,
+    when_stopped: WhenStopped = "say",
+) -> AbstractContextManager[Running]:
     """Start the pipeline in its folder, or resume the one that is there, and let its parallelism follow the load.
 
     ``slo`` is the promise, such as "mean=3s" or ("mean=3s", "p95=8s"); ``budget`` the processors there are, where not
     given the slots of the session. Leaving the block stops between two batches; what waits waits for the next start.
+    ``retry_for_s`` and ``when_stopped`` are about operators that fail: see ``start``.
+    Everything given is checked at the call. A controller that cannot start is raised by ``running.check()``, ``wait()``
+    and ``drain()``; the pipeline itself goes on with the plan in force.
     """
+    if not isinstance(pipeline, Pipeline):
+        raise BadInput(f"elastic runs a Pipeline, got {type(pipeline).__name__}: make one with sluicegate.Pipeline")
+    if not isinstance(spark, SparkSession):
+        raise BadInput(f"elastic needs a Spark session, got {type(spark).__name__}: take sluicegate.spark_session()")
+    if not isinstance(folder, str | os.PathLike) or not str(folder):
+        raise BadInput(f"elastic: folder is {folder!r}: give the path of a folder for the pipeline")
     promise = (slo,) if isinstance(slo, str) else slo
-    control = Control(policy, promise, budget or spark.sparkContext.defaultParallelism)
-    with start(pipeline, spark, folder) as running, Supervisor(running.layout, control):
+    slots = spark.sparkContext.defaultParallelism if budget is None else budget
+    control = Control(policy, promise, slots)
+    pipeline.check()
+    check_free(Path(folder))
+    begun = partial(start, pipeline, spark, folder, retry_for_s=retry_for_s, when_stopped=when_stopped)
+    return _elastic(begun, control)
+
+
+@contextmanager
+def _elastic(begun: Callable[[], Running], control: Control) -> Iterator[Running]:
+    with begun() as running, Supervisor(running.layout, control) as supervisor:
+        running.also_check.append(supervisor.check)
         yield running

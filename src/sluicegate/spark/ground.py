@@ -19,6 +19,7 @@ from sluicegate.spark.cluster.java import QUICK_JAVA
 from sluicegate.spark.cluster.standalone import Cluster
 from sluicegate.spark.cluster.state import default_folder
 from sluicegate.spark.pipeline.runtime import Running
+from sluicegate.spark.session import check_master
 
 OWN_CLUSTER = "cluster"
 """The master's name for the cluster that ``sluicegate cluster up`` started; ``cluster:DIR`` where it has a folder."""
@@ -69,10 +70,13 @@ def ground_of(master: str, executors: str | None = None, executor_cores: int = 1
     8
     """
     if master.startswith("local"):
+        check_master(master)
         if executors is not None:
             raise BadInput(f"{master} has no executors to come and go: leave --executors out, or name a cluster")
         return Ground(master)
     own = _own_cluster(master)
+    if own is None:
+        check_master(master)
     status = own.status() if own else None
     if own is not None and status is None:
         raise EnvironmentLacks("no cluster runs here: start one with `sluicegate cluster up --workers 2`")

@@ -8,14 +8,23 @@ on a file system of their own, and of the jar only what reads edges and places t
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
+import re
+import signal
+import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from sluicegate.errors import BadInput, EnvironmentLacks
 from sluicegate.spark.act.executors import DECOMMISSION_CONF
+from sluicegate.spark.kafka.connector import add_connector
 
 SETTINGS: Mapping[str, str] = {
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
@@ -56,20 +65,127 @@ ON_THIS_MACHINE: Mapping[str, str] = {
 }
 # Executors elsewhere need the jar's classes too; Spark brings it to them.
 ELSEWHERE: Mapping[str, str] = {"spark.jars": JAR, "spark.driver.extraClassPath": JAR}
+_ANSWERS_WITHIN_S = 5.0
+_STANDALONE = "spark://"
+
+
+_MASTERS = re.compile(
+    r"local(\[(\*|[1-9]\d*)(\s*,\s*\d+)?\])?"
+    r"|local-cluster\[\d+\s*,\s*\d+\s*,\s*\d+\]"
+    r"|spark://[^\s,]+:\d+(,[^\s,]+:\d+)*"
+    r"|yarn|k8s://\S+"
+)
+
+
+def check_master(master: str) -> None:
+    """Refuse a master that Spark does not know, before Spark takes its time to say so.
+
+    >>> check_master("local[0]")
+    Traceback (most recent call last):
+    sluicegate.errors.BadInput: master is 'local[0]': give local[N], spark://HOST:PORT, yarn or k8s://...
+    """
+    if not isinstance(master, str) or not _MASTERS.fullmatch(master):
+        raise BadInput(f"master is {master!r}: give local[N], spark://HOST:PORT, yarn or k8s://...")
+
+
+def _check_settings(settings: Mapping[str, str]) -> None:
+    for key, value in settings.items():
+        if not isinstance(key, str) or not key.startswith("spark."):
+            raise BadInput(f"setting {key!r}: Spark's settings have names such as spark.executor.memory")
+        if not isinstance(value, str | int | float):
+            raise BadInput(f"setting {key}: value is {value!r}: give a text or a number")
 
 
 def spark_session(
-    master: str = "local[4]", settings: Mapping[str, str] | None = None, name: str = "sluicegate"
+    master: str = "local[4]",
+    settings: Mapping[str, str] | None = None,
+    name: str = "sluicegate",
+    kafka: bool = False,
 ) -> SparkSession:
-    """A session on ``master``; ``settings`` go over sluicegate's own."""
+    """A session on ``master``; ``settings`` go over sluicegate's own; ``kafka`` brings Spark's Kafka connector.
+
+    A Spark that cannot start is told in one line.
+    """
+    check_master(master)
+    _check_settings(settings or {})
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     near = master.startswith(("local", "spark://127.0.0.1", "spark://localhost"))
     if near:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    check_reachable(master)
+    # The bridge to Java logs a trace for every call that was under way when Java ended: for those who set up logging.
+    logging.getLogger("py4j").addHandler(logging.NullHandler())
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in {**SETTINGS, **(ON_THIS_MACHINE if near else ELSEWHERE), **(settings or {})}.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    try:
+        session = builder.getOrCreate()
+    except (Py4JError, PySparkException, OSError) as problem:
+        told = _said(problem)
+        raise EnvironmentLacks(f"Spark did not start on {master}: {told}; see `sluicegate doctor`") from problem
     session.sparkContext.setLogLevel("OFF" if master.startswith("local") else "ERROR")
+    if kafka:
+        add_connector(session)
     return session
+
+
+def check_reachable(master: str) -> None:
+    """Refuse a standalone master that nobody listens at: Spark would try for a minute and end in a trace.
+
+    >>> check_reachable("local[2]")
+    """
+    if not master.startswith(_STANDALONE):
+        return
+    problems = []
+    for address in master.removeprefix(_STANDALONE).split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), _ANSWERS_WITHIN_S).close()
+            return
+        except ValueError:
+            problems.append("give it as spark://HOST:PORT")
+        except OSError as problem:
+            problems.append(problem.strerror or str(problem))
+    raise EnvironmentLacks(
+        f"no Spark master answers at {master} ({problems[0]}): start it (`sluicegate cluster up` starts one here), or "
+        "name another"
+    )
+
+
+def spark_is_gone(spark: SparkSession) -> EnvironmentLacks | None:
+    """Why nothing can run on a session any more; ``None`` while it works."""
+    process = getattr(spark.sparkContext._gateway, "proc", None)
+    code = None if process is None else process.poll()
+    if code is not None:
+        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return EnvironmentLacks(
+            f"Spark's driver process (Java) has ended ({how}): somebody ended it, or the system did for want of "
+            "memory; start again in the same folder, nothing is lost"
+        )
+    try:
+        context = spark.sparkContext._jsc
+        stopped = context is None or context.sc().isStopped()
+    except (Py4JError, OSError) as problem:
+        return EnvironmentLacks(
+            f"Spark's driver process (Java) does not answer ({type(problem).__name__}): start again in the same "
+            "folder, nothing is lost"
+        )
+    if stopped:
+        return EnvironmentLacks(
+            "the Spark session was stopped while the pipeline ran: start again in the same folder, nothing is lost"
+        )
+    return None
+
+
+def stop_spark(spark: SparkSession) -> None:
+    """Stop a session; one whose Java process is gone is stopped already."""
+    with contextlib.suppress(Py4JError, PySparkException, OSError):
+        spark.stop()
+
+
+def _said(problem: Exception) -> str:
+    """The first line of what Java or PySpark said."""
+    thrown = getattr(problem, "java_exception", None)
+    told = str(problem) if thrown is None else thrown.toString()
+    return next((line.strip() for line in str(told).splitlines() if line.strip()), type(problem).__name__)[:300]

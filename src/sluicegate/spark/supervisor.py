@@ -1,4 +1,8 @@
-"""Keeps a controller beside a running pipeline: one that dies is started again, and the pipeline never waits."""
+"""Keeps a controller beside a running pipeline: one that dies is started again, and the pipeline never waits.
+
+One that dies again and again before it has looked at the pipeline once cannot start: that is an error, which ``check``
+raises with the last line of its log. The plan in force stays in force.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,26 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from types import TracebackType
 
+from sluicegate.errors import SluicegateError
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.controller import Control
 
 _LOOK_EVERY_S = 1.0
+_MOST_STARTS = 3
+"""So many deaths in a row before the first look: it cannot start."""
 _MOST_DEATHS = 20
+"""So many deaths in a row, each within a minute of its start: it does not stay alive."""
+_STAYED_S = 60.0
+_MOST_TEXT = 300
+
+
+class ControllerFailed(SluicegateError):
+    """No controller can be kept beside the pipeline."""
+
+    exit_code = 1
 
 
 class Supervisor:
@@ -23,6 +40,9 @@ class Supervisor:
         self._layout, self._control = layout, control
         self._ended = threading.Event()
         self.deaths: list[int] = []
+        self.problem: ControllerFailed | None = None
+        self._young = self._blind = 0
+        self._started_s = time.time()
         self.process = self._start()
         self._watcher = threading.Thread(target=self._watch, name="sluicegate-supervisor", daemon=True)
         self._watcher.start()
@@ -45,8 +65,14 @@ class Supervisor:
         self.process.kill()
         self.process.wait()
 
+    def check(self) -> None:
+        """Raise why there is no controller, if there can be none."""
+        if self.problem is not None:
+            raise self.problem
+
     def _start(self) -> subprocess.Popen[bytes]:
         # named here: asked by the controller itself, it may be gone already
+        self._started_s = time.time()
         arguments = [str(self._layout.folder), *self._control.arguments(), f"--parent={os.getpid()}"]
         command = [sys.executable, "-m", "sluicegate.spark.controller", *arguments]
         with self._layout.controller_log.open("ab") as log:
@@ -56,6 +82,39 @@ class Supervisor:
     def _watch(self) -> None:
         while not self._ended.wait(_LOOK_EVERY_S):
             code = self.process.poll()
-            if code is not None and len(self.deaths) < _MOST_DEATHS:
-                self.deaths.append(code)
+            if code is not None:
+                self._died(code)
+                if self.problem is not None:
+                    return
                 self.process = self._start()
+
+    def _died(self, code: int) -> None:
+        self.deaths.append(code)
+        self._young = self._young + 1 if time.time() - self._started_s < _STAYED_S else 0
+        self._blind = 0 if self._looked() else self._blind + 1
+        if self._blind >= _MOST_STARTS:
+            said = f"does not start ({self._blind} tries)"
+        elif self._young >= _MOST_DEATHS:
+            said = f"died {self._young} times, each time within a minute of its start"
+        else:
+            return
+        self.problem = ControllerFailed(
+            f"the controller {said}: {self._last_words(code)}; processors stay as they are; see "
+            f"{self._layout.controller_log}"
+        )
+
+    def _looked(self) -> bool:
+        """Whether this controller has logged a look."""
+        try:
+            return self._layout.ticks.stat().st_mtime >= self._started_s
+        except FileNotFoundError:
+            return False
+
+    def _last_words(self, code: int) -> str:
+        """The last line of its log; an error's own words without the name of its class where that is ours."""
+        with contextlib.suppress(OSError):
+            text = self._layout.controller_log.read_bytes()[-10_000:].decode("utf-8", errors="replace")
+            lines = [line.strip() for line in text.splitlines() if line.strip()]
+            if lines:
+                return lines[-1].removeprefix("sluicegate.errors.")[:_MOST_TEXT]
+        return f"it ended with {code} and said nothing"

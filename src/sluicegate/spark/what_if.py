@@ -10,6 +10,7 @@ import json
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +18,11 @@ from sluicegate.control.loop import LoopState
 from sluicegate.control.planning import proposal_at
 from sluicegate.domain import Forecast, Situation
 from sluicegate.model.traffic import outside_rate
-from sluicegate.policy.catalogue import AnyPolicy
 from sluicegate.policy.demand import stations_of
 from sluicegate.runlog.files import write_whole
+
+if TYPE_CHECKING:
+    from sluicegate.policy.catalogue import AnyPolicy
 
 _FACTORS = np.geomspace(0.25, 5.0, 24)
 _EVERY_S = 10.0

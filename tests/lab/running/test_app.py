@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sluicegate.errors import BadInput
 from sluicegate.lab.apps import fpd, top_n
-from sluicegate.lab.apps.catalogue import APPS, app_named
+from sluicegate.lab.apps.catalogue import APPS, LISTED, app_named
 from sluicegate.lab.running.app import App, compare
 from sluicegate.lab.running.load import from_file, triples
 
@@ -39,6 +39,13 @@ def test_every_application_of_the_catalogue_is_a_pipeline_that_can_run(app: App)
     assert app.about
     assert app.check is not None
     assert app_named(app.name) is app
+    listed = LISTED[app.name]
+    assert (listed.about, listed.paper, listed.slo, listed.calm_per_s) == (
+        app.about,
+        app.paper,
+        app.slo,
+        app.calm_per_s,
+    )
 
 
 def test_a_name_that_is_almost_right_is_told_what_was_meant() -> None:

@@ -56,6 +56,21 @@ def test_rows_are_counted_on_from_manifest_to_manifest_also_after_cleaning(edge:
     assert edge.need(4).rows_before == 40
 
 
+def test_a_watermark_is_carried_on_and_never_goes_back_also_after_cleaning(edge: FolderEdge) -> None:
+    for number, watermark_ms in enumerate([None, 5_000, 4_000, None]):
+        edge.publish(number, [], Births(), 1.0, watermark_ms=watermark_ms)
+    assert [(edge.need(n).watermark_ms, edge.need(n).advances) for n in range(4)] == [
+        (None, False),
+        (5_000, True),
+        (5_000, False),
+        (5_000, False),
+    ]
+    edge.clean(4)
+    edge.publish(4, [], Births(), 1.0, watermark_ms=6_000)
+    assert edge.manifest(4) == edge.publish(4, [], Births(), 2.0)
+    assert edge.need(4).advances
+
+
 def test_files_without_rows_are_not_on_the_edge(edge: FolderEdge) -> None:
     manifest = edge.publish(0, [DataFile("data/a/x.parquet", 0), DataFile("data/a/y.parquet", 2)], Births(), 1.0)
     assert [file.rows for file in manifest.files] == [2]
@@ -113,7 +128,7 @@ def test_new_manifests_are_found_by_looking_for_the_next_number(edge: FolderEdge
 
 
 def test_a_manifest_that_a_reader_asks_for_and_that_is_gone_is_told_in_one_line(edge: FolderEdge) -> None:
-    with pytest.raises(BadInput, match="lacks manifest 7"):
+    with pytest.raises(BadInput, match="manifest 7 is missing"):
         edge.need(7)
 
 

@@ -10,6 +10,7 @@ from sluicegate.domain.births import Births
 from sluicegate.runlog.plan_file import OperatorPlan, Plan, PlanFile
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.manifest import DataFile
+from sluicegate.spark.edges.offsets import offset_of
 from sluicegate.spark.edges.pace import Pace
 from sluicegate.spark.edges.planner import EdgePlanner
 
@@ -17,7 +18,7 @@ SCHEMA = '{"type": "struct", "fields": [{"name": "id", "type": "long"}]}'
 
 
 def offset(number: int) -> str:
-    return json.dumps({"edge": "edge", "next": number})
+    return offset_of("edge", number)
 
 
 class Bench:
@@ -58,6 +59,15 @@ def test_a_batch_takes_no_more_rows_than_the_plan_allows_but_one_manifest_at_lea
     bench.plan.write(Plan(1, {"op": OperatorPlan(most_rows=7)}))
     bench.publish(5, 5, 100, 1)
     assert [bench.latest(start) for start in range(4)] == [1, 2, 3, 4]
+
+
+def test_a_manifest_without_rows_starts_a_batch_only_where_the_watermark_advances(bench: Bench) -> None:
+    for number, watermark_ms in enumerate([None, 7_000, 7_000, 6_000]):
+        bench.edge.publish(number, [], Births(), 1.0, watermark_ms=watermark_ms)
+    assert bench.latest() == 4
+    assert bench.latest(2) == 2, "what follows the advance has nothing for a batch"
+    bench.edge.publish(4, [], Births(), 1.0, watermark_ms=8_000)
+    assert bench.latest(2) == 5
 
 
 def test_no_batch_starts_while_the_pipeline_is_held(bench: Bench) -> None:
@@ -164,7 +174,7 @@ def test_many_manifests_without_rows_are_taken_so_that_they_can_be_deleted(bench
 
 
 def test_a_reader_starts_at_the_first_manifest(bench: Bench) -> None:
-    assert json.loads(bench.planner.latest("")) == {"edge": "edge", "next": 0}
+    assert json.loads(bench.planner.latest("")) == json.loads(offset(0))
 
 
 def test_k_is_that_of_the_plan_when_the_batch_is_planned(bench: Bench) -> None:
@@ -172,7 +182,7 @@ def test_k_is_that_of_the_plan_when_the_batch_is_planned(bench: Bench) -> None:
     for k, expected in ((1, [200]), (4, [50] * 4), (2, [100] * 2)):
         bench.plan.write(Plan(k, {"op": OperatorPlan(k)}))
         planned = json.loads(bench.planner.tasks(offset(0), offset(4)))
-        assert [sum(take for *_, take in task) for task in planned["tasks"]] == expected
+        assert [sum(take for *_, take, _ in task) for task in planned["tasks"]] == expected
         assert list(bench.planner.task_rows) == expected
         assert planned["whole"]
         assert bench.planner.processors == k

@@ -20,7 +20,7 @@ from sluicegate.policy.demand import situation_at, stations_of
 from sluicegate.policy.papers.drs import Drs
 
 _SEED = 1
-_NO_RATES = "The paper prints no rates and not all six allocations; ours are stated in reproduce/drs_apps.py."
+_NO_RATES = "The paper prints no rates and not all six allocations; ours are stated in lab/reproduce/drs_apps.py."
 
 
 @dataclass(frozen=True, slots=True)

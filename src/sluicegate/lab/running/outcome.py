@@ -12,6 +12,7 @@ from sluicegate.config.goal_text import goal_from
 from sluicegate.domain import Goal
 from sluicegate.domain.births import quantile_s
 from sluicegate.lab.running.app import Answer, App
+from sluicegate.lab.running.bound import bound_by
 from sluicegate.lab.running.sizing import Records, as_told, processors_for
 from sluicegate.runlog.batch_log import BatchRecord, Tail
 from sluicegate.spark.controller import Control
@@ -28,7 +29,8 @@ class Outcome:
     """``kept_share`` is the share of rows in windows in which the promise was kept; ``None`` where none was made.
 
     ``static_peak`` is how many processors a fixed allocation for the peak would hold all the time, by the laws as
-    measured in this run. ``interrupted``: somebody ended the load before its time.
+    measured in this run. ``interrupted``: somebody ended the load before its time. ``bound`` says what kept the run
+    from its promise, where it was not kept.
     """
 
     app: str
@@ -48,6 +50,7 @@ class Outcome:
     restarts: tuple[str, ...]
     began_s: float = 0.0
     interrupted: bool = False
+    bound: str = ""
 
     @property
     def rescales(self) -> int:
@@ -70,6 +73,7 @@ def outcome_of(
     last = [record for node in running.graph.nodes if node.terminal for record in records[node.name]]
     ages = [age for record in last for age in record.born.ages_s(record.published_s)]
     weight, took_s = sum(w for _, w in ages), time.time() - began_s
+    kept = kept_share(last, goal)
     decisions = [json.loads(line) for line in Tail(running.layout.decisions).lines()]
     return Outcome(
         app=app.name,
@@ -77,9 +81,9 @@ def outcome_of(
         goal=goal,
         rows_in=sum(fed.values()),
         answer=answer,
-        kept_share=kept_share(last, goal),
+        kept_share=kept,
         slot_seconds=slot_seconds(ticks, took_s),
-        static_peak=static_peak(running.graph, control, records, peak_per_s, ticks),
+        static_peak=static_peak(running.graph, control, records, peak_per_s, ticks, running.most_tasks),
         seconds=took_s,
         mean_s=sum(age * w for age, w in ages) / weight if weight else None,
         p95_s=quantile_s(ages, 0.95),
@@ -88,6 +92,7 @@ def outcome_of(
         why_grouped=running.why_grouped,
         restarts=tuple(running.restarts),
         began_s=began_s,
+        bound=bound_by(kept, goal, ticks, running.graph, control),
     )
 
 
@@ -132,10 +137,15 @@ def slot_seconds(ticks: list[Tick], took_s: float) -> float:
 
 
 def static_peak(
-    graph: RunningGraph, control: Control, records: Records, peak_per_s: float, ticks: list[Tick]
+    graph: RunningGraph,
+    control: Control,
+    records: Records,
+    peak_per_s: float,
+    ticks: list[Tick],
+    most_tasks: Mapping[str, int],
 ) -> int | None:
     """What sluicegate's policy holds for the peak, at the costs and visits measured in this run."""
     if not ticks:
         return None
     topology = as_told(graph.topology(), ticks[-1])
-    return sum(processors_for(peak_per_s, graph, control, topology, records).values()) or None
+    return sum(processors_for(peak_per_s, graph, control, topology, records, most_tasks).values()) or None

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from sluicegate.errors import StillWaiting
 from sluicegate.lab.running.app import App
 from sluicegate.lab.running.feeding import Feeder
 from sluicegate.lab.running.load import Load
@@ -20,16 +21,21 @@ from sluicegate.lab.running.outcome import Outcome, outcome_of
 from sluicegate.runlog.batch_log import Tail
 from sluicegate.spark.act.fleet import Fleet
 from sluicegate.spark.controller import Control
+from sluicegate.spark.pipeline.declaration import Pipeline
 from sluicegate.spark.pipeline.runtime import Running, start
 from sluicegate.spark.supervisor import Supervisor
 
 Tick = dict[str, Any]
 _WARM_UP_ROWS = (20, 20, 20, 20, 20, 20, 60, 20, 120)
 """The first batches compile; the last ones are of different size, so that they tell what a row costs."""
+_FINISH_S = 120.0
+"""How long what is inside may take to come out at the end of a run that others feed."""
 _FLEET_S = 60.0
 """How long executors and nodes may take to come before the load begins without them."""
 _ROUNDS_WITH_THE_FLEET = 4
 """A second's load each."""
+_MOST_TICKS = 4000
+"""So many looks are held in memory; of a longer run every second one, again and again."""
 Progress = Callable[[float, Tick | None], None]
 
 
@@ -62,6 +68,7 @@ def run_app(
 
     It begins with one task an operator, or with what the application's ``processors`` say: whatever the policy, it has
     to find its own size under the load.
+    For ever where ``seconds`` is infinite: until ``around.leave`` is set, at the rate that the load begins with.
 
     Interrupted, the run stops between two batches. Started again in the same folder, it goes on where it was.
     """
@@ -81,17 +88,22 @@ def run_app(
             Supervisor(running.layout, control) as supervisor,
             around.beside(folder) if around.beside else nullcontext(),
         ):
+            running.also_check.append(supervisor.check)
             ticks, interrupted = _watch(running, feeder, seconds, around)
         if supervisor.deaths:
             running.restarts.append(
                 f"the controller died {len(supervisor.deaths)} times, see {running.layout.controller_log.name}"
             )
         fed = feeder.fed if feeder else {name: running.feed(name).rows for name in feeds}
-        sinks = {sink.name: running.read(sink.stream) for sink in pipeline.sinks.values()}
-        answer = app.check(fed, sinks) if app.check else None
+        fed = {**fed, **running.rows_read}
+        answer = app.check(fed, _kept_sinks(running, pipeline)) if app.check else None
         peak_per_s = feeder.peak_per_s if feeder else max((t["arrivals_per_s"] or 0.0 for t in ticks), default=0.0)
         found = outcome_of(app, running, control, fed, answer, began_s, peak_per_s, ticks)
         return replace(found, interrupted=interrupted)
+
+
+def _kept_sinks(running: Running, pipeline: Pipeline) -> dict[str, DataFrame]:
+    return {sink.name: running.read(sink.stream) for sink in pipeline.sinks.values() if sink.keep_s}
 
 
 def warm_up(
@@ -126,6 +138,8 @@ def _watch(running: Running, feeder: Feeder | None, seconds: float, around: Surr
         while not around.leave.is_set() and _goes_on(feeder, began_s + seconds):
             running.check()
             ticks.extend(json.loads(line) for line in tail.lines())
+            if len(ticks) > _MOST_TICKS:
+                del ticks[1::2]
             if around.progress is not None:
                 around.progress(min((time.time() - began_s) / seconds, 1.0), ticks[-1] if ticks else None)
     finally:
@@ -134,9 +148,21 @@ def _watch(running: Running, feeder: Feeder | None, seconds: float, around: Surr
             feeder.stop()
     if feeder is not None and feeder.problem is not None:
         raise feeder.problem
-    running.drain()
+    _finish(running, feeder)
     ticks.extend(json.loads(line) for line in tail.lines())
     return ticks, cut
+
+
+def _finish(running: Running, feeder: Feeder | None) -> None:
+    """Take no more from outside and wait for what is inside; where others feed it, not for ever."""
+    running.admit_no_more(edges=feeder is None)
+    if feeder is not None:
+        running.drain()
+        return
+    try:
+        running.drain(_FINISH_S)
+    except StillWaiting as problem:
+        running.restarts.append(f"{problem}; they are kept, and go on at the next start in this folder")
 
 
 def _goes_on(feeder: Feeder | None, until_s: float) -> bool:

@@ -22,14 +22,22 @@ Records = Mapping[str, list[BatchRecord]]
 
 
 def processors_for(
-    rate_per_s: float, graph: RunningGraph, control: Control, topology: Topology, records: Records
+    rate_per_s: float,
+    graph: RunningGraph,
+    control: Control,
+    topology: Topology,
+    records: Records,
+    most_tasks: Mapping[str, int] | None = None,
 ) -> dict[str, int]:
-    """The policy's answer to a constant load, with the costs in ``topology`` and the visits that the records show."""
+    """The policy's answer to a constant load, with the costs in ``topology`` and the visits that the records show.
+
+    ``most_tasks`` bounds operators that read topics with so many partitions.
+    """
     rows_in = sum(r.rows for n in graph.nodes if set(n.reads) & set(graph.sources) or n.source for r in records[n.name])
     if rate_per_s <= 0 or not rows_in:
         return {}
     most = {node.name: node.key_groups for node in graph.nodes if node.stateful}
-    limits = Limits(budget=control.budget, most_of=most)
+    limits = Limits(budget=control.budget, most_of={**most, **(most_tasks or {})})
     situation = situation_at(topology, rate_per_s, goal_from(list(control.slo)), limits)
     arrivals = {name: rate_per_s * sum(r.rows for r in found) / rows_in for name, found in records.items()}
     policy = policy_for("sluicegate", control.timing)

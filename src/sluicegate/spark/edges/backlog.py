@@ -24,9 +24,12 @@ class Head:
     def look(self) -> int:
         """Rows that are new since the last look."""
         before, published_s = self.rows, self.published_s
+        if not self.edge.has_more(self.next):
+            self.per_s = None
+            return 0
         if not self.edge.has(self.next) and (newest := self.edge.newest()) and newest.number >= self.next:
             self._take(newest)  # what we had not seen was deleted meanwhile
-        for manifest in self.edge.since(self.next):
+        for manifest in self.edge.present(self.next):
             self._take(manifest)
         fresh = self.rows - before
         # Manifests come in lumps: how many fall between two looks is chance, how far apart they are is not.

@@ -22,6 +22,7 @@ from sluicegate.domain.births import Births
 from sluicegate.errors import BadInput, EnvironmentLacks
 from sluicegate.runlog.plan_file import MOST_BEHIND
 from sluicegate.spark.edges.backlog import Backlog
+from sluicegate.spark.edges.file_sums import sums_of
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.manifest import DataFile
 
@@ -77,7 +78,7 @@ class Feed:
         pq.write_table(
             table, self._edge.folder / path, compression="none", use_dictionary=False, row_group_size=_ROW_GROUP_ROWS
         )
-        return (DataFile(path, table.num_rows),)
+        return (DataFile(path, table.num_rows, *sums_of(self._edge.folder / path)),)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -98,6 +99,7 @@ class Feed:
     def _find_end(self) -> None:
         newest = self._edge.newest()
         self._next, self.rows = (newest.number + 1, newest.rows_after) if newest else (0, 0)
+        self._edge.check_end(self._next)  # a table under the number of one that is lost would not be read
 
     def _check(self, schema: pa.Schema) -> None:
         if schema == self._columns:

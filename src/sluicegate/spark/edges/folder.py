@@ -3,24 +3,30 @@
     edge.json                    the schema, as Spark writes it
     manifests/000000000042.json  what batch 42 put on the edge
     data/42-1f2e/part-*.parquet  its rows (a batch that failed leaves a folder that no manifest names)
+    newest, oldest               up to which manifest was published, and from which on none was deleted (``marks``)
 
 How far each reader has come is written in its checkpoint, and nowhere else.
 Exactly once: only what a manifest names is on the edge, a manifest appears by one rename, and its number is the
 writer's batch number; a batch that is run again finds its manifest there and publishes nothing.
+Nothing vanishes: a manifest that is missing or was changed is refused with ``EdgeSpoiled``, never skipped.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from sluicegate.domain.births import Births
 from sluicegate.errors import BadInput
 from sluicegate.runlog.files import read_if_there, write_whole
 from sluicegate.spark.edges.manifest import DataFile, Manifest
+from sluicegate.spark.edges.marks import read_mark, write_mark
+from sluicegate.spark.edges.seal import opened, sealed, unsealed
+from sluicegate.spark.edges.spoiled import EdgeSpoiled, file_spoiled, manifest_spoiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +37,13 @@ class FolderEdge:
 
     def create(self, schema_json: str) -> None:
         """Make the folder, or check that the one that is there carries the same columns."""
-        known = read_if_there(self.folder / "edge.json")
+        known = self._schema()
         if known is None:
             for name in ("manifests", "data"):
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
-            write_whole(self.folder / "edge.json", schema_json)
+            if not self._oldest.exists() and not self.numbers():
+                write_mark(self._oldest, 0)
+            write_whole(self.folder / "edge.json", sealed(schema_json))
         elif _columns(known) != _columns(schema_json):
             raise BadInput(
                 f"edge {self.folder.name!r} holds {_columns(known)}, but is now to carry {_columns(schema_json)}: "
@@ -44,10 +52,34 @@ class FolderEdge:
 
     @property
     def schema_json(self) -> str:
-        text = read_if_there(self.folder / "edge.json")
+        text = self._schema()
         if text is None:
             raise BadInput(f"no edge in {self.folder}: start its pipeline first")
         return text
+
+    def _schema(self) -> str | None:
+        path = self.folder / "edge.json"
+        try:
+            text = read_if_there(path)
+            if text is None:
+                return None
+            read, _ = opened(text)
+            _columns(json.dumps(read))
+            if read.keys() - {"type", "fields", "sum"}:
+                raise ValueError("was changed after it was written")
+        except (ValueError, KeyError, TypeError) as problem:
+            told = "is no text" if isinstance(problem, UnicodeError) else problem.args[0]
+            what = told if isinstance(problem, ValueError) else "holds no columns"
+            raise file_spoiled(f"edge {self.folder.name!r}", path, what) from problem
+        return unsealed(text)
+
+    @property
+    def _newest(self) -> Path:
+        return self.folder / "newest"
+
+    @property
+    def _oldest(self) -> Path:
+        return self.folder / "oldest"
 
     def manifest_path(self, number: int) -> Path:
         return self.folder / "manifests" / f"{number:012d}.json"
@@ -56,28 +88,54 @@ class FolderEdge:
         return self.manifest_path(number).exists()
 
     def manifest(self, number: int) -> Manifest | None:
-        text = read_if_there(self.manifest_path(number))
-        return None if text is None else Manifest.from_json(text)
+        """The manifest, if it is there."""
+        try:
+            text = read_if_there(self.manifest_path(number))
+            found = None if text is None else Manifest.from_json(text)
+        except ValueError as problem:
+            what = "is no text" if isinstance(problem, UnicodeError) else str(problem)
+            raise manifest_spoiled(self.folder, number, what) from problem
+        if found is not None and found.number != number:
+            raise manifest_spoiled(self.folder, number, f"is a copy of manifest {found.number}")
+        return found
 
     def need(self, number: int) -> Manifest:
         """The manifest, which a reader's offset says is there."""
         found = self.manifest(number)
         if found is None:
-            raise BadInput(
-                f"edge {self.folder.name!r} lacks manifest {number}, which its reader's checkpoint asks for: "
-                "the checkpoint and the edge do not belong together; restore both, or start in a new folder"
-            )
+            raise manifest_spoiled(self.folder, number, "is missing, and its reader's checkpoint asks for it")
         return found
 
-    def publish(self, number: int, files: Iterable[DataFile], born: Births, at_s: float) -> Manifest:
-        """Put a batch on the edge: one rename. A batch that is there already stays as it was published first."""
+    def between(self, first: int, end: int) -> list[Manifest]:
+        """The manifests from ``first`` up to, not including, ``end``, which must all be there and follow each other."""
+        before = self.manifest(first - 1) if first else None
+        found = [self.need(number) for number in range(first, end)]
+        for one, after in pairwise([before, *found]):
+            self._check_link(one, after)
+        return found
+
+    def publish(
+        self, number: int, files: Iterable[DataFile], born: Births, at_s: float, watermark_ms: int | None = None
+    ) -> Manifest:
+        """Put a batch on the edge: one rename. A batch that is there already stays as it was published first.
+
+        A watermark never goes back: where the batch has an older one or none, it keeps that of the manifest before.
+        """
         known = self.manifest(number)
         if known is not None:
             return known
         before = self.manifest(number - 1) if number else None
+        if number and before is None:
+            raise manifest_spoiled(self.folder, number - 1, f"is missing, and manifest {number} would follow it")
         filled = tuple(file for file in files if file.rows)
-        manifest = Manifest(number, filled, before.rows_after if before else 0, born, at_s)
+        counted, seal = (before.rows_after, before.seal) if before else (0, "")
+        known_ms = before.watermark_ms if before else None
+        advances = watermark_ms is not None and (known_ms is None or watermark_ms > known_ms)
+        manifest = Manifest(
+            number, filled, counted, born, at_s, watermark_ms if advances else known_ms, advances, before=seal
+        )
         write_whole(self.manifest_path(number), manifest.to_json())
+        write_mark(self._newest, number)
         return manifest
 
     def numbers(self) -> list[int]:
@@ -89,11 +147,71 @@ class FolderEdge:
         numbers = self.numbers()
         return self.manifest(numbers[-1]) if numbers else None
 
-    def since(self, number: int) -> Iterator[Manifest]:
+    def present(self, number: int) -> Iterator[Manifest]:
         """The manifests from ``number`` on, as far as they reach: costs what is new, not what there is."""
+        before = None
         while (found := self.manifest(number)) is not None:
+            self._check_link(before, found)
             yield found
-            number += 1
+            before, number = found, number + 1
+
+    def since(self, number: int) -> Iterator[Manifest]:
+        """The same for a reader that needs them all: refused where they end before what was published does."""
+        for found in self.present(number):
+            yield found
+            number = found.number + 1
+        self.check_end(number)
+
+    def check_end(self, number: int) -> None:
+        """Refuse an edge that lacks manifest ``number``, which was published. Two small files are looked at."""
+        newest = read_mark(self._newest)
+        if (newest is None or newest < number) and not self.has(number + 1):
+            return
+        # Listed, since another machine's file system may show the record before it shows the manifest.
+        numbers = self.numbers()
+        if number in numbers or number < self.oldest(numbers):
+            return
+        newest = max(newest if newest is not None else number, *numbers, number)
+        raise manifest_spoiled(self.folder, number, f"is missing, and {newest + 1} were published")
+
+    def oldest(self, numbers: Sequence[int]) -> int:
+        """The first manifest that was not deleted after every reader had committed it; ``numbers`` are there."""
+        known = read_mark(self._oldest)
+        return known if known is not None else min(numbers, default=0)
+
+    def has_more(self, number: int) -> bool:
+        """Whether manifests from ``number`` on may have been published; ``False`` is certain."""
+        newest = read_mark(self._newest)
+        return newest is None or newest >= number or self.has(number)
+
+    def whole(self) -> list[Manifest]:
+        """All manifests, in order, refused where one is missing or was changed. Reads them all: for start-up."""
+        numbers = self.numbers()
+        oldest, newest = self.oldest(numbers), read_mark(self._newest)
+        end = max(numbers[-1] if numbers else -1, newest if newest is not None else -1) + 1
+        found: list[Manifest] = []
+        for number in range(min(oldest, end), end):
+            manifest = self.manifest(number)
+            if manifest is not None:
+                self._check_link(found[-1] if found else None, manifest)
+                found.append(manifest)
+            elif number >= self.oldest(numbers) or number == end - 1:  # the newest is never deleted
+                raise manifest_spoiled(self.folder, number, f"is missing, and {end} were published")
+        return found
+
+    def _check_link(self, before: Manifest | None, found: Manifest | None) -> None:
+        """Whether one follows the other; older versions wrote no chain."""
+        if before is None or found is None or not found.before:
+            return
+        if found.before != before.seal or found.rows_before != before.rows_after:
+            raise manifest_spoiled(
+                self.folder, found.number, f"does not follow manifest {before.number}, one of them is of another run"
+            )
+
+    def withdraw(self, number: int) -> None:
+        """Forget that manifest ``number`` was published: its batch is not committed, and is about to run again."""
+        if read_mark(self._newest) == number and not self.has(number):
+            write_mark(self._newest, number - 1) if number else self._newest.unlink(missing_ok=True)
 
     def serves(self, first: int) -> bool:
         """Whether a reader that has taken everything before manifest ``first`` can go on here and miss nothing."""
@@ -106,20 +224,32 @@ class FolderEdge:
         The newest one stays: it carries the count of rows on. The manifest goes before its files: a crash between the
         two leaves files without a name, which the next start removes.
         """
-        gone = [number for number in self.numbers()[:-1] if number < until]
+        numbers = self.numbers()
+        gone = [number for number in numbers[:-1] if number < until]
+        if gone:
+            write_mark(self._oldest, min(until, numbers[-1]))
         for number in gone:
-            manifest = self.manifest(number)
+            homes = self._homes(number)
             self.manifest_path(number).unlink(missing_ok=True)
-            for home in {Path(file.path).parts[1] for file in manifest.files} if manifest else ():
-                shutil.rmtree(self.folder / "data" / home, ignore_errors=True)
+            for home in homes:
+                shutil.rmtree(home, ignore_errors=True)
         return len(gone)
 
-    def sweep(self, needed: Container[str] = ()) -> int:
-        """Remove data that no manifest names, but for the folders still ``needed``. Only while nobody writes."""
-        kept: set[str] = set()
-        for number in self.numbers():
+    def _homes(self, number: int) -> list[Path]:
+        """The folders with the files of a manifest; of one that cannot be read any more, all that have its number."""
+        try:
             manifest = self.manifest(number)
-            kept.update(Path(file.path).parts[1] for file in manifest.files) if manifest else None
+        except EdgeSpoiled:
+            return list((self.folder / "data").glob(f"{number}-*"))
+        named = {Path(file.path).parts[1] for file in manifest.files} if manifest else set()
+        return [self.folder / "data" / name for name in named]
+
+    def sweep(self, needed: Container[str] = ()) -> int:
+        """Remove data that no manifest names, but for the folders still ``needed``. Only while nobody writes.
+
+        Nothing is removed from an edge that lacks a manifest: its data may still be restored.
+        """
+        kept = {Path(file.path).parts[1] for manifest in self.whole() for file in manifest.files}
         homes = (path for path in (self.folder / "data").iterdir() if path.name not in kept)
         orphans = [path for path in homes if path.name not in needed]
         for path in orphans:

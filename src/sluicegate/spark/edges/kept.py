@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
+import json
+import math
+import time
 from pathlib import Path
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
+from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.layout import Layout
+from sluicegate.spark.edges.file_sums import check_size
 from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.edges.manifest import Manifest
 from sluicegate.spark.edges.schema import schema_of
 
 
 def read_stream(spark: SparkSession, folder: Path, stream: str) -> DataFrame:
-    """All rows now on a stream whose edge is kept; the pipeline may be running or not."""
+    """All rows now on a stream whose edge is kept, as long as its sink keeps them; the pipeline may be running or not.
+
+    Rows that are too old are not listed, and stay on the disk for a while yet: a query that began before can end.
+    """
     edge = FolderEdge(Layout(folder).edge(stream))
     schema = schema_of(edge)
-    manifests = [edge.need(number) for number in edge.numbers()]
-    paths = [str(edge.folder / file.path) for manifest in manifests for file in manifest.files]
-    return exact_paths(spark).schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+    files = {}
+    for manifest in _listed(edge, _keep_s(folder, stream)):
+        for file in manifest.files:
+            check_size(edge.folder, manifest.number, file)  # what it holds is checked as it is read
+            files[str(edge.folder / file.path)] = file
+    if not files:
+        return spark.createDataFrame([], schema)
+    sums = {path: [file.size, file.sums] for path, file in files.items() if file.sums is not None}
+    reader = exact_paths(spark).format("sluicegate.EdgeParquet").option("sums", json.dumps(sums))
+    return reader.schema(schema).load(list(files))
+
+
+def _listed(edge: FolderEdge, keep_s: float | None) -> list[Manifest]:
+    since_s = -math.inf if keep_s is None else time.time() - keep_s
+    return [manifest for manifest in edge.whole() if manifest.published_s >= since_s]
+
+
+def _keep_s(folder: Path, stream: str) -> float | None:
+    """How long the pipeline in ``folder`` keeps a stream's rows; ``None``: for good."""
+    kept: dict[str, float] = json.loads(read_if_there(Layout(folder).description) or "{}").get("keep_s", {})
+    return kept.get(stream)
 
 
 def exact_paths(spark: SparkSession) -> DataFrameReader:

@@ -3,9 +3,33 @@
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
 
 from sluicegate.runlog.files import read_if_there
+from sluicegate.spark.edges.spoiled import EdgeSpoiled, file_spoiled
+
+
+def offset_of(edge: str, number: int) -> str:
+    """What a planner gives Spark to write down: a reader of ``edge`` has taken everything before ``number``."""
+    return json.dumps({"edge": edge, "next": number, "check": _check(edge, number)})
+
+
+def next_of(offset: str) -> int:
+    """The manifest that comes next; a ``ValueError`` where the offset is not as it was written."""
+    return _read(offset)[1]
+
+
+def _read(offset: str) -> tuple[str, int]:
+    read = json.loads(offset)
+    edge, number = str(read["edge"]), int(read["next"])
+    if read.get("check", _check(edge, number)) != _check(edge, number):  # older versions wrote none
+        raise ValueError("was changed after it was written")
+    return edge, number
+
+
+def _check(edge: str, number: int) -> str:
+    return f"{zlib.crc32(f'{edge} {number}'.encode()):08x}"
 
 
 def batch_range(checkpoint: Path, batch: int) -> dict[str, tuple[int, int]]:
@@ -19,15 +43,51 @@ def ends(checkpoint: Path, batch: int) -> dict[str, int]:
 
     A query that reads an edge twice (a join with itself) has two lines for it: what both have taken counts.
     """
-    text = read_if_there(checkpoint / "offsets" / str(batch))
+    path = checkpoint / "offsets" / str(batch)
     found: dict[str, int] = {}
-    for line in (text or "").splitlines()[2:]:
-        if line.startswith("{"):
-            offset = json.loads(line)
-            if "edge" in offset and "next" in offset:
-                edge, end = str(offset["edge"]), int(offset["next"])
+    try:
+        for line in (read_if_there(path) or "").splitlines()[2:]:
+            if line.startswith("{") and {"edge", "next"} <= json.loads(line).keys():
+                edge, end = _read(line)
                 found[edge] = min(end, found.get(edge, end))
+    except (ValueError, TypeError) as problem:
+        raise _spoiled(checkpoint, path, "was changed or overwritten") from problem
     return found
+
+
+def check_checkpoint_files(checkpoint: Path) -> None:
+    """Refuse a checkpoint of Spark's whose last files are not what Spark wrote; Spark itself would give a trace."""
+    planned, finished = last_batch(checkpoint), last_committed(checkpoint)
+    for folder, batch in (("offsets", planned), ("offsets", finished), ("commits", finished)):
+        if batch is not None:
+            path = checkpoint / folder / str(batch)
+            if not path.exists():
+                raise _spoiled(checkpoint, path, f"is missing, and batch {batch} was committed")
+            _check_lines(checkpoint, path)
+    if planned is not None:
+        ends(checkpoint, planned)
+        _check_lines(checkpoint, checkpoint / "metadata", header=False)
+
+
+def _check_lines(checkpoint: Path, path: Path, header: bool = True) -> None:
+    """A version, then a line of JSON or a dash for each source; ``metadata`` is one line of JSON."""
+    try:
+        lines = (read_if_there(path) or "").splitlines()
+        if not lines:
+            raise _spoiled(checkpoint, path, "is empty" if path.exists() else "is missing")
+        if header and not lines.pop(0).removeprefix("v").isdigit():
+            raise ValueError("no version")
+        for line in lines:
+            if line != "-":
+                json.loads(line)
+        if not lines:
+            raise ValueError("only a version")
+    except ValueError as problem:
+        raise _spoiled(checkpoint, path, "is torn or overwritten") from problem
+
+
+def _spoiled(checkpoint: Path, path: Path, what: str) -> EdgeSpoiled:
+    return file_spoiled(f"operator {checkpoint.parent.name!r}, checkpoint", path, what)
 
 
 def last_batch(checkpoint: Path) -> int | None:

@@ -24,18 +24,20 @@ class Piece:
     skip: int
     take: int
     whole: bool
+    sums: str = ""
+    """Of the file's blocks; empty where they are not known."""
 
     def as_list(self) -> list[str | int]:
-        return [self.path, self.start, self.length, self.file_bytes, self.skip, self.take]
+        return [self.path, self.start, self.length, self.file_bytes, self.skip, self.take, self.sums]
 
 
-def piece_of(slice_: Slice, file_rows: int) -> Piece:
+def piece_of(slice_: Slice, file_rows: int, sums: str = "") -> Piece:
     """Where the rows of a slice lie. The footer is read only where a file is shared by several tasks."""
     path = Path(slice_.path)
     size = path.stat().st_size
     wanted = slice_.end - slice_.first
     if wanted == file_rows:
-        return Piece(slice_.path, 0, size, size, 0, wanted, whole=True)
+        return Piece(slice_.path, 0, size, size, 0, wanted, True, sums)
     footer = pq.read_metadata(path)
     at = first_row = last_row = 0
     borders: list[int] = []
@@ -49,7 +51,8 @@ def piece_of(slice_: Slice, file_rows: int) -> Piece:
             last_row = at + group.num_rows
         at += group.num_rows
     skip = slice_.first - first_row
-    return Piece(slice_.path, borders[0], borders[-1] - borders[0], size, skip, wanted, last_row - first_row == wanted)
+    whole = last_row - first_row == wanted
+    return Piece(slice_.path, borders[0], borders[-1] - borders[0], size, skip, wanted, whole, sums)
 
 
 def group_rows(path: str) -> list[int]:

@@ -1,7 +1,9 @@
 package sluicegate;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
 import java.io.Serializable;
+import java.io.UncheckedIOException;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -12,8 +14,15 @@ import scala.collection.immutable.Map$;
 /** What one task reads. */
 record EdgePartition(Slice[] slices, boolean whole) implements InputPartition {
     /** Rows {@code skip} to {@code skip + take} of the row groups whose middle lies in {@code length} bytes from {@code start}. */
-    record Slice(String path, long start, long length, long size, long skip, long take) implements Serializable {
+    record Slice(String path, long start, long length, long size, long skip, long take, String sums)
+        implements Serializable {
+        /** The part of the file that is read, once it is known to be as it was written. */
         PartitionedFile file() {
+            try {
+                EdgeSums.check(java.nio.file.Path.of(path), size, sums, start, length);
+            } catch (IOException problem) {
+                throw new UncheckedIOException(problem);
+            }
             return new PartitionedFile(
                 InternalRow.empty(), SparkPath.fromPath(new Path("file", null, path)), start, length, new String[0], 0L, size, Map$.MODULE$.empty());
         }
@@ -24,7 +33,8 @@ record EdgePartition(Slice[] slices, boolean whole) implements InputPartition {
         for (int i = 0; i < slices.length; i++) {
             JsonNode p = task.get(i);
             slices[i] = new Slice(
-                p.get(0).asText(), p.get(1).asLong(), p.get(2).asLong(), p.get(3).asLong(), p.get(4).asLong(), p.get(5).asLong());
+                p.get(0).asText(), p.get(1).asLong(), p.get(2).asLong(), p.get(3).asLong(), p.get(4).asLong(), p.get(5).asLong(),
+                p.get(6).asText());
         }
         return new EdgePartition(slices, whole);
     }

@@ -25,16 +25,22 @@ from sluicegate.runlog.files import read_if_there, write_whole
 from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.act.group_loads import GroupLoads
 from sluicegate.spark.act.places import in_tasks
+from sluicegate.spark.edges.file_sums import sums_of
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.kept import exact_paths
 from sluicegate.spark.edges.manifest import DataFile, Manifest
-from sluicegate.spark.edges.offsets import batch_range
+from sluicegate.spark.edges.offsets import batch_range, last_committed
 from sluicegate.spark.edges.planner import EdgePlanner
+from sluicegate.spark.edges.seal import opened, sealed
+from sluicegate.spark.edges.spoiled import file_spoiled
 from sluicegate.spark.pipeline.declaration import OUTPUT, Write
+from sluicegate.spark.pipeline.event_time import QueryWatermark
+from sluicegate.spark.pipeline.foreign import ForeignSource
 
 _COLD = 5
 """Batches after a start that pay for compiling and warming up."""
 _ROW_GROUP_BYTES = 16 * 2**20
+_COMMITTER = ("spark.sql.parquet.output.committer.class", "sluicegate.EdgeCommitter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +72,18 @@ class BatchWriter:
     sinks: tuple[tuple[str, Write], ...] = ()
     loops: frozenset[str] = frozenset()
     """The outputs that lead back."""
+    foreign: ForeignSource | None = None
+    """Where it reads a stream of Spark's own."""
     groups: GroupLoads | None = None
     """The key groups of an operator with state."""
     passing: bool = False
     """Whether what it writes is deleted once its readers have taken it."""
+    watermark: QueryWatermark | None = None
+    """Where the query has one."""
+    timed: frozenset[str] = frozenset()
+    """The outputs whose rows have event time: their manifests carry the watermark on."""
+    another_after: int | None = None
+    """The last batch, where Spark follows it up with one that releases what the watermark has passed."""
     notes: dict[int, BatchNote] = field(default_factory=dict)
     started: int = 0
     hosts: tuple[str, ...] = ()
@@ -84,25 +98,43 @@ class BatchWriter:
         if self.held and not self.reads:
             raise InterruptedError(f"operator {self.operator!r} stops: batch {number} runs at the next start")
         self.started += 1
+        if self.foreign is not None:
+            self.foreign.began()
         taken = self._taken(number)
         k = self._processors()
         began_s = time.time()
-        told = Births.merged(manifest.born for manifest in taken if manifest.rows) if self.reads else None
+        told = self._born(taken, number)
         planned = self.plan.read().of(self.operator)
         tasks = in_tasks(batch, k, self.hosts or planned.hosts, self.groups, planned.groups)
         rows_out, born = self._write(tasks, number, told, (self._last_s + began_s) / 2)
-        rows = sum(manifest.rows for manifest in taken) if self.reads else rows_out
+        rows = self._rows_taken(taken, told, rows_out)
         now_s, self._last_s = time.time(), began_s
         weighed = sum(manifest.published_s * manifest.rows for manifest in taken)
-        entered_s = weighed / rows if rows and taken else None
+        entered_s = weighed / rows if rows and taken else told.mean_s if told else None
         cold = self.started <= _COLD or began_s < self.disturbed_until_s
         group_s = self.groups.told_s if self.groups is not None else ()
         self.notes[number] = BatchNote(rows, rows_out, k, entered_s, now_s, born, cold, self._task_rows(), group_s)
+        if self.foreign is not None:
+            self.foreign.ended(number, rows, now_s - began_s)
 
     def _processors(self) -> int:
         """The k that the tasks of this batch were cut for; the plan may have moved on since."""
         cut = max((planner.processors for planner in self.planners), default=0)
-        return cut or max(self.plan.read().of(self.operator).processors, 1)
+        most = self.foreign.tasks if self.foreign else 0
+        wanted = max(self.plan.read().of(self.operator).processors, 1)
+        return cut or (min(wanted, most) if most else wanted)
+
+    def _born(self, taken: list[Manifest], number: int) -> Births | None:
+        """When the rows of a batch came in, where that is known."""
+        if self.reads:
+            return Births.merged(manifest.born for manifest in taken if manifest.rows)
+        return self.foreign.taken(number) if self.foreign is not None else None
+
+    def _rows_taken(self, taken: list[Manifest], born: Births | None, rows_out: int) -> int:
+        """What a batch took in; of a stream that is neither an edge nor Kafka's only what came out is known."""
+        if self.reads:
+            return sum(manifest.rows for manifest in taken)
+        return round(born.weight) if born is not None else rows_out
 
     def _task_rows(self) -> tuple[int, ...]:
         """The rows of each task, where it is one edge that they come from."""
@@ -110,8 +142,9 @@ class BatchWriter:
 
     def tidy(self) -> None:
         """Remove what interrupted batches left, but not what a commit record names: that is still to be published."""
-        records = (json.loads(path.read_text(encoding="utf-8")) for path in self._record(0).parent.glob("*.json"))
-        needed = {Path(path).parts[1] for record in records for files in record.values() for path, _ in files}
+        numbers = [int(path.stem) for path in self._record(0).parent.glob("*.json") if path.stem.isdigit()]
+        records = [record for number in numbers if (record := self._read_record(number)) is not None]
+        needed = {Path(file.path).parts[1] for record in records for files in record.values() for file in files}
         shutil.rmtree(self._drafts, ignore_errors=True)
         for edge in self.writes.values():
             edge.sweep(needed)
@@ -133,18 +166,42 @@ class BatchWriter:
             files = self._files(batch, number)
             self._call_sinks(batch, files, number)
             if len(self.writes) > 1:
-                write_whole(self._record(number), json.dumps({o: [[f.path, f.rows] for f in files[o]] for o in files}))
+                named = {output: [file.as_list() for file in files[output]] for output in files}
+                write_whole(self._record(number), sealed(json.dumps({"outputs": named})))
         else:
             batch.write.format("noop").mode("overwrite").save()
         rows = sum(file.rows for output in files.values() for file in output)
         born = told if told is not None else Births.of([(guessed_s, float(rows))])
+        watermark_ms = self._advance(number)
         published = [
-            edge.publish(number, files[output], self._carried(output, files[output], born), time.time())
+            edge.publish(
+                number,
+                files[output],
+                self._carried(output, files[output], born),
+                time.time(),
+                watermark_ms=watermark_ms if output in self.timed else None,
+            )
             for output, edge in self.writes.items()
         ]
         if len(self.writes) > 1:
             self._record(number - 1).unlink(missing_ok=True)
         return sum(manifest.rows for manifest in published), born
+
+    def another_is_due(self) -> bool:
+        """Whether Spark, with its last batch committed, still runs one for what the watermark has passed."""
+        return self.another_after is not None and self.another_after == last_committed(self.checkpoint)
+
+    def _advance(self, number: int) -> int | None:
+        """Let the query's watermark follow those of the manifests taken; that of the rows which leave."""
+        if self.watermark is None:
+            return None
+        newest = {
+            edge: self.reads[edge].manifest(end - 1) for edge, (_, end) in batch_range(self.checkpoint, number).items()
+        }
+        carried = {edge: m.watermark_ms for edge, m in newest.items() if m is not None and m.watermark_ms is not None}
+        advanced = self.watermark.advance(number, carried)
+        self.another_after = number if advanced.another else None
+        return advanced.leaving_ms
 
     def _carried(self, output: str, files: tuple[DataFile, ...], born: Births) -> Births:
         """All births go on; round a loop only as many as it has rows, or they would go round for ever."""
@@ -159,11 +216,23 @@ class BatchWriter:
             (output, edge), *_ = self.writes.items()
             manifest = edge.manifest(number)
             return None if manifest is None else {output: manifest.files}
-        text = read_if_there(self._record(number))
-        if text is None:
-            return None
-        read = json.loads(text)
-        return {output: tuple(DataFile(path, rows) for path, rows in read.get(output, [])) for output in self.writes}
+        return self._read_record(number)
+
+    def _read_record(self, number: int) -> dict[str, tuple[DataFile, ...]] | None:
+        """The commit record of a batch. One that is spoiled is needed only as long as its batch may run again."""
+        try:
+            text = read_if_there(self._record(number))
+            if text is None:
+                return None
+            read, _ = opened(text)
+            named = read["outputs"] if isinstance(read.get("outputs"), dict) else read  # older versions: outputs only
+            return {output: tuple(DataFile.from_list(f) for f in named.get(output, [])) for output in self.writes}
+        except (ValueError, TypeError) as problem:
+            finished = last_committed(self.checkpoint)
+            if finished is not None and finished >= number:
+                return None
+            what = "is no text" if isinstance(problem, UnicodeError) else str(problem)
+            raise file_spoiled(f"operator {self.operator!r}", self._record(number), what) from problem
 
     def _record(self, number: int) -> Path:
         return self.checkpoint.parent / "commits" / f"{number}.json"
@@ -176,14 +245,16 @@ class BatchWriter:
         home = f"{number}-{uuid.uuid4().hex[:8]}"
         if len(self.writes) == 1 and "" in self.writes:
             edge = self.writes[""]
-            _save(batch, edge.folder / "data" / home, self.passing)
-            return {"": _listed(edge, f"data/{home}")}
+            folder = edge.folder / "data" / home
+            _save(batch, folder, self.passing)
+            return {"": _listed(edge, f"data/{home}", _told_sums(folder))}
         return self._split(batch, home)
 
     def _split(self, batch: DataFrame, home: str) -> dict[str, tuple[DataFile, ...]]:
         """One pass over the rows; each output's files then move to its own edge, on the same disk."""
         draft = self._drafts / home
         _save(batch, draft, self.passing, by_output=True)
+        sums = _told_sums(draft)
         found = {path.name.removeprefix(f"{OUTPUT}="): path for path in draft.iterdir() if path.is_dir()}
         unknown = sorted(set(found) - set(self.writes))
         if unknown:
@@ -192,7 +263,7 @@ class BatchWriter:
         for output, edge in self.writes.items():
             if output in found:
                 found[output].rename(edge.folder / "data" / home)
-            files[output] = _listed(edge, f"data/{home}")
+            files[output] = _listed(edge, f"data/{home}", sums)
         draft.rmdir()
         return files
 
@@ -205,19 +276,33 @@ class BatchWriter:
 
 
 def _save(batch: DataFrame, folder: Path, passing: bool, by_output: bool = False) -> None:
-    writer = batch.write.mode("overwrite").option("parquet.block.size", _ROW_GROUP_BYTES)
+    writer = batch.write.mode("overwrite").option("parquet.block.size", _ROW_GROUP_BYTES).option(*_COMMITTER)
     if passing:  # read once, soon, and deleted: what coding saves on disk it costs twice in time
         writer = writer.option("compression", "none").option("parquet.enable.dictionary", "false")
     (writer.partitionBy(OUTPUT) if by_output else writer).parquet(str(folder))
 
 
-def _listed(edge: FolderEdge, home: str) -> tuple[DataFile, ...]:
+def _told_sums(folder: Path) -> dict[str, tuple[int, str]]:
+    """By file name: its bytes and checksums, as the tasks that wrote a folder left them beside the files."""
+    found: dict[str, tuple[int, str]] = {}
+    for told in folder.glob("_sums-*") if folder.exists() else ():
+        for line in told.read_text(encoding="utf-8").splitlines():
+            path, size, sums = line.split("\t")
+            found[Path(path).name] = (int(size), sums)
+        told.unlink()
+    return found
+
+
+def _listed(edge: FolderEdge, home: str, sums: Mapping[str, tuple[int, str]]) -> tuple[DataFile, ...]:
     """The files of a folder with their rows, which Parquet keeps in its footer; a folder without rows goes."""
     folder = edge.folder / home
     if not folder.exists():
         return ()
     paths = sorted(path for path in folder.iterdir() if path.suffix == ".parquet")
-    files = [DataFile(f"{home}/{path.name}", pq.read_metadata(path).num_rows) for path in paths]
+    files = [
+        DataFile(f"{home}/{path.name}", pq.read_metadata(path).num_rows, *(sums.get(path.name) or sums_of(path)))
+        for path in paths
+    ]
     filled = tuple(file for file in files if file.rows)
     if not filled:
         shutil.rmtree(folder, ignore_errors=True)

@@ -13,12 +13,15 @@ stream that is read before it is written. Nothing runs here: see ``sluicegate.sp
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 
+from sluicegate.config.goal_text import duration_s
 from sluicegate.domain import SINK, SOURCE
 from sluicegate.errors import BadInput
 
@@ -37,6 +40,7 @@ class Stream:
     names: tuple[str, ...]
 
     def __or__(self, other: Stream) -> Stream:
+        _check_stream("|", other)
         return Stream((*self.names, *other.names))
 
 
@@ -76,6 +80,8 @@ class Step:
     key_groups: int = 8
     source: str | None = None
     """Set where ``function`` takes the session and gives the stream of that source of Spark's own."""
+    retry_for_s: float | None = None
+    """How long it is tried again when it fails; where not given, as long as the pipeline says."""
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -92,11 +98,15 @@ Write = Callable[[DataFrame, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """Where a stream leaves: its edge is kept for good, and ``write`` is called with each batch where given."""
+    """Where a stream leaves: its rows stay on the disk for ``keep_s``, and ``write`` is called with each batch.
+
+    ``keep_s`` is infinite where they stay for good, and 0 where they go once they are written and committed.
+    """
 
     name: str
     stream: str
     write: Write | None = None
+    keep_s: float = math.inf
 
 
 @dataclass(slots=True)
@@ -116,6 +126,7 @@ class Pipeline:
     def source(self, name: str, schema: str = "", stream: Callable[[SparkSession], DataFrame] | None = None) -> Stream:
         """Rows from outside, with ``schema`` (a DDL string such as "text string, at timestamp") or a Spark stream."""
         self._check_new("source", name)
+        _check_schema("source", name, schema)
         if bool(schema) == (stream is not None):
             raise BadInput(f"source {name!r}: give either a schema, or a stream that has one")
         if stream is not None:
@@ -134,14 +145,16 @@ class Pipeline:
         mode: str | None = None,
         fuse: bool = True,
         key_groups: int = 8,
+        retry_for_s: float | None = None,
     ) -> Stream:
         """A function from DataFrame to DataFrame, one argument a stream it reads.
 
         ``stateful`` ones (aggregations, deduplication, stream joins, transformWithState) keep their state in
         ``key_groups`` parts, which bounds k. ``mode`` is Spark's output mode: "update" for stateful ones, else
-        "append". ``fuse=False`` keeps the operator in a query of its own.
+        "append". ``fuse=False`` keeps the operator in a query of its own. ``retry_for_s`` is how long it is tried again
+        when it fails (a service that it calls is down, say); where not given, as long as ``start`` says: for ever.
         """
-        self._add(name, function, reads, (), stateful, mode, fuse, key_groups)
+        self._add(name, function, reads, (), stateful, mode, fuse, key_groups, retry_for_s)
         return Stream((name,))
 
     def splitter(
@@ -153,18 +166,22 @@ class Pipeline:
         stateful: bool = False,
         mode: str | None = None,
         key_groups: int = 8,
+        retry_for_s: float | None = None,
     ) -> Outputs:
         """An operator whose result has a column ``output`` that names, row by row, which of ``outputs`` it goes to."""
-        if len(set(outputs)) != len(outputs) or len(outputs) < 1:
+        if isinstance(outputs, str) or len(set(outputs)) != len(outputs) or len(outputs) < 1:
             raise BadInput(f"operator {name!r}: name its outputs, each once")
         for output in outputs:
             _check_name("output", output)
-        self._add(name, function, reads, tuple(outputs), stateful, mode, False, key_groups)
+        self._add(name, function, reads, tuple(outputs), stateful, mode, False, key_groups, retry_for_s)
         return Outputs(name, tuple(outputs))
 
     def loop(self, name: str, schema: str) -> Stream:
         """A stream that is read before it is written: close it with ``close``."""
         self._check_new("loop", name)
+        _check_schema("loop", name, schema)
+        if not schema:
+            raise BadInput(f"loop {name!r} has no schema: give columns and types such as 'text string, at timestamp'")
         self.loops[name] = schema
         return Stream((name,))
 
@@ -177,8 +194,14 @@ class Pipeline:
             raise BadInput(f"loop {name!r} is closed twice: give an operator that reads both streams, and close by it")
         self.closed[name] = origin
 
-    def sink(self, name: str, stream: Stream, write: Write | None = None) -> None:
-        """Keep a stream's rows for good; ``write(batch, number)`` is called for each batch, again after a crash."""
+    def sink(self, name: str, stream: Stream, write: Write | None = None, keep: bool | str | timedelta = True) -> None:
+        """Let a stream's rows leave: they stay in the pipeline's folder, go to ``write``, or both.
+
+        ``write(batch, number)`` is called for each batch, and again with the same number after a crash or an error:
+        at least once, so let it replace what it wrote under that number. ``keep`` is how long rows stay in the folder:
+        ``True`` for good, "7d" or a ``timedelta`` so long, ``False`` only until ``write`` has them and the batch is
+        committed. Where a stream has several sinks, the longest counts.
+        """
         _check_name("sink", name)
         if name in self.sinks:
             raise BadInput(f"sink {name!r} is there twice: rename one of the two")
@@ -187,7 +210,9 @@ class Pipeline:
             raise BadInput(f"sink {name!r} keeps {origin!r}, which no operator of this pipeline writes")
         if write is not None and origin not in {s for step in self.steps.values() for s in step.streams}:
             raise BadInput(f"sink {name!r} writes source {origin!r}: let it keep an operator's stream")
-        self.sinks[name] = Sink(name, origin, write)
+        if write is not None and not callable(write):
+            raise BadInput(f"sink {name!r}: {write!r} is no function: give write=function(batch, number)")
+        self.sinks[name] = Sink(name, origin, write, _keep_s(name, keep, write is not None))
 
     def check(self) -> None:
         """Refuse what cannot run, with what to do."""
@@ -220,13 +245,20 @@ class Pipeline:
         mode: str | None,
         fuse: bool,
         key_groups: int,
+        retry_for_s: float | None,
     ) -> None:
         self._check_new("operator", name)
         if not reads:
             raise BadInput(f"operator {name!r} reads nothing: name the stream it reads")
-        if key_groups < 1:
-            raise BadInput(f"operator {name!r}: key_groups is {key_groups}, give at least 1")
+        for read in reads:
+            _check_stream(f"operator {name!r}", read)
+        if not isinstance(key_groups, int) or key_groups < 1:
+            raise BadInput(f"operator {name!r}: key_groups is {key_groups!r}, give a whole number, at least 1")
+        for what, flag in (("stateful", stateful), ("fuse", fuse)):
+            if not isinstance(flag, bool):
+                raise BadInput(f"operator {name!r}: {what} is {flag!r}, give True or False")
         _check_function("operator", name, function)
+        check_retry("operator", name, retry_for_s)
         if mode is not None and mode not in _MODES:
             raise BadInput(f"operator {name!r}: mode is {mode!r}, give one of {', '.join(_MODES)}")
         known = self._known()
@@ -237,7 +269,9 @@ class Pipeline:
                 )
         used = mode or ("update" if stateful else "append")
         unions = tuple(union.names for union in reads)
-        self.steps[name] = Step(name, function, unions, outputs, stateful, used, fuse, key_groups)
+        self.steps[name] = Step(
+            name, function, unions, outputs, stateful, used, fuse, key_groups, retry_for_s=retry_for_s
+        )
 
     def _known(self) -> set[str]:
         """All streams there are so far."""
@@ -249,7 +283,41 @@ class Pipeline:
             raise BadInput(f"{what} {name!r}: that name is taken, choose another")
 
 
+def _keep_s(name: str, keep: object, written: bool) -> float:
+    """How long the rows of sink ``name`` stay.
+
+    >>> _keep_s("counts", "7d", False), _keep_s("counts", True, False), _keep_s("counts", False, True)
+    (604800.0, inf, 0.0)
+    """
+    if isinstance(keep, bool):
+        if not keep and not written:
+            raise BadInput(f"sink {name!r} neither keeps nor writes rows: give write=, or leave keep=False out")
+        return math.inf if keep else 0.0
+    if not isinstance(keep, str | timedelta):
+        raise BadInput(f"sink {name!r}: keep is {keep!r}: give True, False, a time such as '7d', or a timedelta")
+    seconds = duration_s(keep) if isinstance(keep, str) else keep.total_seconds()
+    if not seconds > 0:
+        raise BadInput(f"sink {name!r}: keep is {keep}: give a time above 0, or keep=False")
+    return seconds
+
+
+def _check_stream(what: str, stream: object) -> None:
+    if isinstance(stream, Outputs):
+        one = f"{stream.operator}[{stream.names[0]!r}]"
+        raise BadInput(f"{what} takes a stream, got all outputs of {stream.operator!r}: name one, such as {one}")
+    if not isinstance(stream, Stream):
+        raise BadInput(f"{what} takes a stream, got {stream!r}: give what source, operator or loop returned")
+
+
+def _check_schema(what: str, name: str, schema: object) -> None:
+    if not isinstance(schema, str):
+        raise BadInput(
+            f"{what} {name!r}: schema is {type(schema).__name__}: give a text such as 'text string, at timestamp'"
+        )
+
+
 def _only(stream: Stream, what: str) -> str:
+    _check_stream(what, stream)
     if len(stream.names) != 1:
         raise BadInput(f"{what} takes one stream, got the union of {', '.join(stream.names)}: add an operator for it")
     return stream.names[0]
@@ -262,6 +330,12 @@ def _check_function(what: str, name: str, function: object) -> None:
         raise BadInput(f"{what} name {name!r} means the outside world: choose another")
 
 
+def check_retry(what: str, name: str, retry_for_s: float | None) -> None:
+    """A limit is a number of seconds, 0 for none at all."""
+    if retry_for_s is not None and not retry_for_s >= 0:
+        raise BadInput(f"{what} {name!r}: retry_for_s is {retry_for_s!r}, give seconds, 0 or more; None is for ever")
+
+
 def _check_name(what: str, name: str) -> None:
-    if not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise BadInput(f"{what} name {name!r}: use letters, digits, _ and -, a letter first")

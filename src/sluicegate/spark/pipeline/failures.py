@@ -1,30 +1,103 @@
-"""An operator's failure in one line: which operator, which batch, what its code said."""
+"""An operator's failure in one line: which operator, which batch, what was said, whose fault it is and what to do."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 from itertools import pairwise
+from pathlib import Path
 
 from pyspark.errors import StreamingQueryException
 
 from sluicegate.errors import SluicegateError
+from sluicegate.spark.edges.spoiled import EdgeSpoiled
 
 _ERROR = re.compile(r"(?:Caused by: )?(?:[\w.$]*[.$])?([A-Za-z_]\w*)(?::\s*(.*))?")
 _FRAME = re.compile(r"\s+\S")
+_OUR_FILES = re.compile(r'File "[^"]*sluicegate/(?:spark/edges|runlog)/')
 _SPARKS_OWN = "=== Streaming Query ==="
 _MOST = 300
+_SPOILED = re.compile(r"\bEdgeSpoiled: (.+)")
+"""Python's class and the jar's have one name, and their text is one line."""
+
+
+class Fault(StrEnum):
+    """Whose fault a failure is: that decides whether trying again can help, and what a user is told."""
+
+    CODE = "code"
+    OURS = "refused"
+    """Sluicegate itself refused something; its text says what and what to do."""
+    SPOILED = "spoiled"
+    """A file of an edge or a checkpoint is missing or was changed; the text says which and how to restore it."""
+    FOLDER = "folder"
+    SERVICE = "service"
+    MACHINE = "machine"
+
+    @property
+    def most_tries(self) -> int | None:
+        """With the same error each time, before the operator stops; ``None``: it is tried for ever.
+
+        Six tries take 15 s: a service that is down for less never stops an operator, whatever its client raises.
+        """
+        return {Fault.CODE: 6, Fault.OURS: 3, Fault.FOLDER: 3, Fault.SPOILED: 1}.get(self)
+
+    @property
+    def remedy(self) -> str:
+        return {
+            Fault.CODE: "nothing is lost: mend its code and start again in the same folder, it goes on with that batch",
+            Fault.OURS: "it goes on with that batch once that is done and the pipeline is started again",
+            Fault.SPOILED: "nothing else is at fault",
+            Fault.FOLDER: (
+                "a file of the pipeline's folder is missing or damaged, the operator's code is not at fault: restore "
+                "the folder from a copy and start again, or start in a new folder"
+            ),
+            Fault.SERVICE: (
+                "a service that it calls does not answer: bring that back and start again in the same folder, nothing "
+                "is lost"
+            ),
+            Fault.MACHINE: (
+                "the machine lacks something (room on the disk, memory, a file): mend that and start again in the same "
+                "folder, nothing is lost"
+            ),
+        }[self]
 
 
 class OperatorFailed(SluicegateError):
-    """An operator's batch failed, and failed again when it was tried again."""
+    """An operator has stopped: trying its batch again did not help, or not for as long as it was to be tried."""
 
     exit_code = 1
 
-    def __init__(self, operator: str, batch: int | None, why: str) -> None:
-        super().__init__(
-            f"operator {operator!r} failed at batch {batch}: {why}; nothing is lost: mend its code and start again in "
-            "the same folder, it goes on with that batch"
-        )
+    def __init__(self, operator: str, batch: int | None, why: str, fault: Fault = Fault.CODE) -> None:
+        super().__init__(f"operator {operator!r} failed at batch {batch}: {why}; {fault.remedy}")
+        self.operator = operator
+        if fault is Fault.MACHINE:
+            self.exit_code = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """``why`` in one line, and whose fault."""
+
+    why: str
+    fault: Fault
+
+    def like(self, why: str) -> bool:
+        """Whether it is the same error as another: numbers, such as addresses and times, do not count."""
+        return _without_numbers(self.why) == _without_numbers(why)
+
+
+ENDED = Failure("its query ended by itself", Fault.MACHINE)
+
+
+def failure_of(problem: StreamingQueryException, folder: Path) -> Failure:
+    """What went wrong with a query of the pipeline in ``folder``."""
+    if (lost := spoiled(problem)) is not None:
+        return Failure(str(lost), Fault.SPOILED)
+    lines = _lines(problem)
+    errors = list(_errors(lines))
+    return Failure(told(problem), _fault(lines, errors, told(problem), folder))
 
 
 def told(problem: StreamingQueryException) -> str:
@@ -33,19 +106,98 @@ def told(problem: StreamingQueryException) -> str:
     An error stands where a traceback's indented lines end, Python's or Java's; the last one is the innermost: Spark
     puts the worker's traceback after its own, Java its causes after their effects.
     """
-    lines = str(problem).partition(_SPARKS_OWN)[0].splitlines()
-    ends = (line for before, line in pairwise(lines) if _FRAME.match(before))
-    errors = [match for line in ends if (match := _ERROR.fullmatch(line))]
+    lines = _lines(problem)
+    errors = list(_errors(lines))
     if errors:
-        name, text = errors[-1][1], (errors[-1][2] or "").strip()
+        name, text = errors[-1]
         return f"{name}: {text}"[:_MOST] if text else name
     return next((line.strip() for line in lines if line.strip()), "no reason given")[:_MOST]
 
 
-def slow_start(why: str) -> bool:
-    """Whether a Python process of Spark's was not ready in time: nothing that the operator's code could help.
+def spoiled(problem: object) -> EdgeSpoiled | None:
+    """The file that is missing or was changed, where that is what stopped a query: no try can help then."""
+    found = _SPOILED.findall(str(problem))
+    return EdgeSpoiled(found[-1].strip()) if found else None
 
-    >>> slow_start("Python worker failed to connect back."), slow_start("ValueError: connect back")
-    (True, False)
-    """
-    return "Python worker failed to connect back" in why or "CANNOT_OPEN_SOCKET" in why
+
+def _lines(problem: StreamingQueryException) -> list[str]:
+    return str(problem).partition(_SPARKS_OWN)[0].splitlines()
+
+
+def _errors(lines: list[str]) -> Iterator[tuple[str, str]]:
+    """Name and text of every error of the chain, outermost first."""
+    ends = (line for before, line in pairwise(lines) if _FRAME.match(before))
+    for line in ends:
+        if match := _ERROR.fullmatch(line):
+            yield match[1], (match[2] or "").strip()
+
+
+_SURE = frozenset(
+    (
+        *("AttributeError", "TypeError", "NameError", "UnboundLocalError", "SyntaxError", "IndentationError"),
+        *("ImportError", "ModuleNotFoundError", "NotImplementedError", "RecursionError", "ZeroDivisionError"),
+        *("ArithmeticException", "AnalysisException", "ParseException"),
+    )
+)
+"""Errors that are the code's, whatever their text mentions."""
+_SERVICES = re.compile(
+    "connect|timeout|timedout|unavailable|socket|gaierror|refused|brokenpipe|network(?!x)|unknownhost|noroute|throttl|"
+    "toomanyrequests|ratelimit|transient|operationalerror|interfaceerror|http|urlerror|ssl(?:error|exception)|kafka|"
+    "broker|servicedown",
+    re.IGNORECASE,
+)
+_SERVICE_SAYS = re.compile(
+    r"connection (?:was |is |has been )?(?:refused|reset|closed|aborted|lost|failed)|(?:not|fail\w*) (?:to )?connect|"
+    r"timed? ?out|temporarily|try again|unavailable|too many requests|(?:http|status|code|said)\W+(?:429|50[234])\b|"
+    r"50[234] (?:bad|service|gateway)|server closed|unreachable|no route to|service not known|deadlock",
+    re.IGNORECASE,
+)
+_MACHINES = re.compile(
+    r"(?:OS|IO|Memory|Permission|FileNotFound|BlockingIO|Interrupted|OutOfMemory|FileSystem|FS)(?:Error|Exception)"
+)
+_MACHINE_SAYS = re.compile(
+    r"No space left|Cannot allocate memory|Too many open files|worker failed to connect back|CANNOT_OPEN_SOCKET|"
+    r"ExecutorLost|Executor heartbeat timed out|executor \S+ (?:is )?(?:lost|exited|decommissioned|removed)|"
+    r"FetchFailed|Could not find block|(?:Job|Stage) \d+ cancelled|SparkContext was shut ?down"
+)
+_DAMAGE_SAYS = re.compile(
+    r"not a Parquet file|FAILED_READ_FILE|CANNOT_LOAD_STATE_STORE|CANNOT_READ_STATE|Incomplete log file|"
+    r"Malformed log|state store.*(?:missing|corrupt|checksum)|checksum",
+    re.IGNORECASE,
+)
+_CRASHED = "Python worker exited unexpectedly"
+
+
+def _fault(lines: list[str], errors: list[tuple[str, str]], why: str, folder: Path) -> Fault:
+    said = " ".join([*(f"{name}: {text}" for name, text in errors), why])
+    names = {name for name, _ in errors}
+    if _MACHINE_SAYS.search(said):
+        return Fault.MACHINE
+    if why.partition(":")[0] in _of_ours():
+        return Fault.OURS
+    if _DAMAGE_SAYS.search(said) or str(folder) in said or any(map(_OUR_FILES.search, _last_traceback(lines))):
+        return Fault.FOLDER
+    if _CRASHED in said or (errors and errors[-1][0] in _SURE):
+        return Fault.CODE
+    if any(map(_SERVICES.search, names)) or _SERVICE_SAYS.search(said):
+        return Fault.SERVICE
+    return Fault.MACHINE if any(map(_MACHINES.fullmatch, names)) else Fault.CODE
+
+
+def _last_traceback(lines: list[str]) -> list[str]:
+    """The frames of the innermost Python error."""
+    starts = [place for place, line in enumerate(lines) if line.startswith("Traceback ") or "Traceback (" in line]
+    return lines[starts[-1] :] if starts else []
+
+
+def _of_ours() -> set[str]:
+    found, todo = set[str](), [SluicegateError]
+    while todo:
+        kind = todo.pop()
+        found.add(kind.__name__)
+        todo += kind.__subclasses__()
+    return found
+
+
+def _without_numbers(text: str) -> str:
+    return re.sub(r"0x[0-9a-fA-F]+|\d+", "0", text)

@@ -47,6 +47,10 @@ class Group:
     def key_groups(self) -> int:
         return max(step.key_groups for step in self.steps)
 
+    def retry_for_s(self, otherwise: float | None) -> float | None:
+        """How long its query is tried again: as the least patient of its operators says, else as the pipeline does."""
+        return min((step.retry_for_s for step in self.steps if step.retry_for_s is not None), default=otherwise)
+
     @property
     def mode(self) -> str:
         return next((step.mode for step in self.steps if step.stateful), self.last.mode)

@@ -7,10 +7,13 @@ another pipeline is refused before anything is touched.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sluicegate.domain import SINK, SOURCE, Edge, Operator, Topology
+from sluicegate.spark.edges.seal import opened, sealed
 from sluicegate.spark.pipeline.declaration import Pipeline
 from sluicegate.spark.pipeline.fusion import COSTS, Group, groups_of
 
@@ -33,18 +36,23 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class RunningGraph:
-    """What the controller needs to know."""
+    """What the controller needs to know. ``kept`` are the streams with a sink; ``keep_s`` says how long their rows
+    stay, where that is not for good."""
 
     name: str
     sources: tuple[str, ...]
     nodes: tuple[Node, ...]
     kept: tuple[str, ...]
+    keep_s: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, pipeline: Pipeline, groups: tuple[Group, ...]) -> RunningGraph:
         kept = tuple(dict.fromkeys(sink.stream for sink in pipeline.sinks.values()))
+        longest = {stream: max(s.keep_s for s in pipeline.sinks.values() if s.stream == stream) for stream in kept}
+        keep_s = {stream: seconds for stream, seconds in longest.items() if math.isfinite(seconds)}
         nodes = tuple(_node(pipeline, group, kept) for group in groups)
-        return cls(pipeline.name, tuple(n for n, s in pipeline.sources.items() if s.stream is None), nodes, kept)
+        fed = tuple(n for n, s in pipeline.sources.items() if s.stream is None)
+        return cls(pipeline.name, fed, nodes, kept, keep_s)
 
     def node(self, name: str) -> Node:
         return next(node for node in self.nodes if node.name == name)
@@ -59,14 +67,25 @@ class RunningGraph:
 
     def to_json(self) -> str:
         nodes = [{slot: getattr(node, slot) for slot in Node.__slots__} for node in self.nodes]
-        document = {"name": self.name, "sources": self.sources, "kept": self.kept, "nodes": nodes}
-        return json.dumps(document, indent=1)
+        document = {
+            "name": self.name,
+            "sources": self.sources,
+            "kept": self.kept,
+            "keep_s": dict(self.keep_s),
+            "nodes": nodes,
+        }
+        return sealed(json.dumps(document, indent=1))
 
     @classmethod
     def from_json(cls, text: str) -> RunningGraph:
-        read = json.loads(text)
-        nodes = tuple(_node_from(entry) for entry in read["nodes"])
-        return cls(str(read["name"]), tuple(read["sources"]), nodes, tuple(read["kept"]))
+        """What a text says; a ``ValueError`` tells what is wrong where it is not as it was written."""
+        read, _ = opened(text)
+        try:
+            nodes = tuple(_node_from(entry) for entry in read["nodes"])
+            keep_s = {str(stream): float(seconds) for stream, seconds in read.get("keep_s", {}).items()}
+            return cls(str(read["name"]), tuple(read["sources"]), nodes, tuple(read["kept"]), keep_s)
+        except (KeyError, TypeError, AttributeError) as problem:
+            raise ValueError("describes no pipeline") from problem
 
     def topology(self) -> Topology:
         """The graph as the loop plans for it; rates and costs are guesses until batches tell.

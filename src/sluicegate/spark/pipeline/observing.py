@@ -2,6 +2,8 @@
 
 - arrivals: rows put on an edge, as the manifests count them
 - queue length: rows on an edge that no batch has taken (Little's law holds between it, arrivals and waiting)
+- of a Kafka topic both from the broker's offsets, which the driver logs; of other streams of Spark's own only what
+  batches took is known
 - service: rows, k and duration of every finished batch; the law is fitted from them
 - variability: of arrivals between looks, of task time a row between batches
 - sojourn: the births that travel with the rows, aged at the moment the last operator published them
@@ -11,6 +13,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -37,6 +40,34 @@ EXECUTORS_OVERDUE_S = 90.0
 
 
 @dataclass(slots=True)
+class Topics:
+    """What the broker told of the topics that an operator reads, as of the last look."""
+
+    tail: Tail
+    known: bool = False
+    behind: int = 0
+    tasks: int = 0
+    came: int = 0
+    per_s: float | None = None
+    _at_s: float | None = None
+    _rows: int = 0
+
+    def look(self) -> None:
+        """Rates are from sample to sample; without two of them, or without a new one, there is none."""
+        before_s, before = self._at_s, self._rows
+        told = [json.loads(line) for line in self.tail.lines()]
+        if told and before_s is None:
+            before_s, before = float(told[0]["at_s"]), int(told[0]["rows"])
+        if told:
+            last = told[-1]
+            self.known, self._at_s, self._rows = True, float(last["at_s"]), int(last["rows"])
+            self.behind, self.tasks = int(last["behind"]), int(last["tasks"])
+        self.came = max(self._rows - before, 0)
+        apart_s = self._at_s - before_s if self._at_s is not None and before_s is not None else 0.0
+        self.per_s = self.came / apart_s if apart_s > 0 else None
+
+
+@dataclass(slots=True)
 class Observer:
     """Remembers where it left off in every log."""
 
@@ -46,6 +77,7 @@ class Observer:
     tails: dict[str, Tail] = field(default_factory=dict)
     speeds: dict[str, InstanceSpeeds] = field(default_factory=dict)
     unevenness: dict[str, Variability] = field(default_factory=dict)
+    topics: dict[str, Topics] = field(default_factory=dict)
     executors: int | None = None
     in_force: dict[str, InForce] = field(default_factory=dict)
     learned: dict[str, bool] = field(default_factory=dict)
@@ -56,7 +88,14 @@ class Observer:
     def of(cls, layout: Layout, graph: RunningGraph) -> Observer:
         streams = {*graph.sources, *(stream for node in graph.nodes for stream in (*node.reads, *node.writes))}
         heads = {stream: Head(FolderEdge(layout.edge(stream))) for stream in sorted(streams)}
-        return cls(layout, graph, heads, {node.name: Tail(layout.batches(node.name)) for node in graph.nodes})
+        tails = {node.name: Tail(layout.batches(node.name)) for node in graph.nodes}
+        topics = {node.name: Topics(Tail(layout.source(node.name))) for node in graph.nodes if node.source}
+        return cls(layout, graph, heads, tails, topics=topics)
+
+    @property
+    def most_tasks(self) -> dict[str, int]:
+        """By operator that reads Kafka: how many tasks have rows to read."""
+        return {name: topics.tasks for name, topics in self.topics.items() if topics.tasks}
 
     def observe(self, now_s: float) -> Observation:
         """What happened since the last time; the first time tells no rates, only what waits and what was learned."""
@@ -64,8 +103,10 @@ class Observer:
         records = {name: [BatchRecord.from_json(line) for line in tail.lines()] for name, tail in self.tails.items()}
         took_s, self.at_s = (now_s - self.at_s if self.at_s is not None else None), now_s
         plan = PlanFile(self.layout.plan).read()
+        for topics in self.topics.values():
+            topics.look()
         running, pending = self._running(plan, records, now_s)
-        read = sum(record.rows for node in self.graph.nodes if node.source for record in records[node.name])
+        read = [self._read_per_s(node.name, records[node.name], took_s) for node in self.graph.nodes if node.source]
         operators = {
             node.name: replace(
                 self._operator(node, fresh, records[node.name], took_s),
@@ -82,7 +123,7 @@ class Observer:
         last = [record for node in self.graph.nodes if node.terminal for record in records[node.name]]
         return Observation(
             at_s=now_s,
-            arrivals_per_s=self._per_s(self.graph.sources, fresh, took_s) + read / took_s if took_s else None,
+            arrivals_per_s=_in_all([self._per_s(self.graph.sources, fresh, took_s), *read]) if took_s else None,
             running=running,
             operators=operators,
             sojourn=sojourn_of(last),
@@ -125,11 +166,10 @@ class Observer:
         waited = [(r.published_s - r.entered_s) * r.rows for r in records if r.entered_s is not None]
         uneven = self.unevenness.setdefault(node.name, Variability())
         if took_s:
-            uneven.take(rows if node.source else sum(fresh[stream] for stream in node.reads), records)
+            uneven.take(self._came(node, rows) if node.source else sum(fresh[s] for s in node.reads), records)
+        read_per_s = self._read_per_s(node.name, records, took_s) if node.source else None
         return OperatorObservation(
-            arrivals_per_s=(rows / took_s if node.source else self._per_s(node.reads, fresh, took_s))
-            if took_s
-            else None,
+            arrivals_per_s=self._per_s(node.reads, fresh, took_s) if took_s and not node.source else read_per_s,
             service_per_s=rows / offered_s if rows and offered_s else None,
             arrival_scv=uneven.arrival_scv,
             service_scv=uneven.service_scv,
@@ -139,6 +179,17 @@ class Observer:
             sojourn_s=sum(waited) / rows if waited and rows else None,
             batches=self._telling(node.name, records),
         )
+
+    def _read_per_s(self, name: str, records: list[BatchRecord], took_s: float | None) -> float | None:
+        """Rows a second from a stream of Spark's own; ``None`` while the broker of a topic does not answer."""
+        topics = self.topics[name]
+        if topics.known or not took_s:
+            return topics.per_s
+        return sum(record.rows for record in records) / took_s
+
+    def _came(self, node: Node, taken: int) -> int:
+        topics = self.topics[node.name]
+        return topics.came if topics.known else taken
 
     def _per_s(self, streams: Iterable[str], fresh: dict[str, int], took_s: float) -> float:
         """Rows a second on some edges together; an edge of which too little is known is judged by the looks."""
@@ -167,7 +218,9 @@ class Observer:
         return replace(seen, instance_queues=tuple(each + rows for rows in left)) if left else seen
 
     def queue(self, node: Node) -> int:
-        """Rows on the edges ``node`` reads that no batch of it has taken."""
+        """Rows on the edges or topics ``node`` reads that no batch of it has taken."""
+        if node.name in self.topics:
+            return self.topics[node.name].behind
         checkpoint = self.layout.checkpoint(node.name)
         planned = last_batch(checkpoint)
         taken = ends(checkpoint, planned) if planned is not None else {}
@@ -196,6 +249,11 @@ def _still_to_come(
     why = f": {fleet.problem}" if fleet.problem else ""
     here = f"{len(fleet.executors)} are there, {len(fleet.warm)} of them warm"
     return False, (*late, f"{fleet.requested} executors asked for {age_s:.0f} s ago, {here}{why}")
+
+
+def _in_all(rates: list[float | None]) -> float | None:
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) if len(known) == len(rates) else None
 
 
 def sojourn_of(records: Iterable[BatchRecord]) -> Sojourn | None:

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -21,13 +22,26 @@ from sluicegate.spark.edges.backlog import Backlog
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.pace import Pace
 from sluicegate.spark.edges.planner import EdgePlanner
+from sluicegate.spark.kafka.connector import with_connector
 from sluicegate.spark.pipeline.batch_writer import BatchWriter
 from sluicegate.spark.pipeline.declaration import OUTPUT, Pipeline, Step
+from sluicegate.spark.pipeline.event_time import (
+    EdgeNode,
+    QueryWatermark,
+    event_times,
+    is_defined_twice,
+    is_in,
+    marked,
+    without_replaced,
+)
+from sluicegate.spark.pipeline.foreign import ForeignSource
 from sluicegate.spark.pipeline.fusion import Group
 from sluicegate.spark.pipeline.planned_stream import read_by
 
 _WAIT_S = 0.2
 """How long a source holds its answer back while nothing is new; also what stopping may have to wait for."""
+_SHUFFLES = ("Repartition", "Aggregate", "Deduplicate", "Join", "Sort")
+"""Nodes of a plan below which the number of tasks is not that of what follows."""
 _STARTING = threading.Lock()
 """Queries start one after the other: the number of key groups is a setting of the session that a start picks up."""
 
@@ -61,12 +75,20 @@ def prepare(pipeline: Pipeline, groups: tuple[Group, ...], spark: SparkSession, 
             FolderEdge(layout.edge(name)).create(schemas[name].json())
     prepared = []
     for group in groups:
-        stream, planners = _stream(Wiring(pipeline, groups, spark, layout), group, schemas)
+        stream, planners, nodes = _stream(Wiring(pipeline, groups, spark, layout), group, schemas)
         written = _written(group, stream.schema)
         for name in group.last.streams:
             schemas[name] = written
             FolderEdge(layout.edge(name)).create(written.json())
-        prepared.append(Prepared(group, stream, _writer(pipeline, group, layout, planners), planners))
+        writer = _writer(pipeline, group, layout, planners)
+        if is_in(stream):
+            writer.watermark = QueryWatermark(spark, nodes)
+            writer.timed = frozenset(writer.writes if event_times(written) else ())
+            for planner in planners:
+                planner.owes = writer.another_is_due
+        if group.first.source is not None:
+            writer.foreign = _foreign(Wiring(pipeline, groups, spark, layout), group, stream)
+        prepared.append(Prepared(group, stream, writer, planners))
     _check_loops(pipeline, schemas)
     return prepared
 
@@ -74,8 +96,14 @@ def prepare(pipeline: Pipeline, groups: tuple[Group, ...], spark: SparkSession, 
 def start_query(spark: SparkSession, one: Prepared, name: str) -> StreamingQuery:
     """Start one query in a FAIR pool of its own, its state in as many parts as it has key groups."""
     with _STARTING:
+        one.writer.another_after = None  # Spark forgets at a start that it owes one
+        if one.writer.watermark is not None:
+            one.writer.watermark.query = name
         try:
-            return _start_query(spark, one, name)
+            query = _start_query(spark, one, name)
+            if one.writer.foreign is not None:
+                one.writer.foreign.attach(spark, query)
+            return query
         except PySparkException as problem:
             raise BadInput(f"operator {one.group.name!r} does not start: {_first_line(problem)}") from problem
 
@@ -112,16 +140,37 @@ def _schema(name: str, ddl: str) -> StructType:
 
 def _stream(
     wiring: Wiring, group: Group, schemas: Mapping[str, StructType]
-) -> tuple[DataFrame, tuple[EdgePlanner, ...]]:
+) -> tuple[DataFrame, tuple[EdgePlanner, ...], tuple[EdgeNode, ...]]:
     first = group.first
     pace = Pace()
+    _check_unions(wiring.pipeline, first, schemas)
     read = [[_read(wiring, name, group, schemas[name], pace) for name in union] for union in first.reads]
-    unions = [reduce(DataFrame.unionByName, (stream for _, stream in union)) for union in read]
-    given = unions if first.source is None else [wiring.spark]
-    stream = _built(first.name, lambda: first.function(*given))
+    nodes = tuple(node for union in read for _, _, found in union for node in found)
+    unions = [reduce(DataFrame.unionByName, (stream for _, stream, _ in union)) for union in read]
+    if first.source is not None:
+        stream = _built(first.name, lambda: with_connector(wiring.spark, first.function))
+    else:
+        stream = without_replaced(_built(first.name, lambda: first.function(*unions)), nodes)
     for step in group.steps[1:]:
-        stream = _next(step, stream)
-    return stream, tuple(planner for union in read for planner, _ in union)
+        stream = without_replaced(_next(step, stream), nodes)
+    if is_defined_twice(stream):
+        raise BadInput(
+            f"operator {group.name!r} defines a watermark on a stream that has one, which Spark refuses in one query: "
+            "call withWatermark once, or keep the operators apart with fuse=False"
+        )
+    return stream, tuple(planner for union in read for planner, _, _ in union), nodes
+
+
+def _foreign(wiring: Wiring, group: Group, stream: DataFrame) -> ForeignSource:
+    plan: Any = stream._jdf.queryExecution().analyzed()
+    return ForeignSource(
+        operator=group.name,
+        checkpoint=wiring.layout.checkpoint(group.name),
+        plan=PlanFile(wiring.layout.plan),
+        log=wiring.layout.source(group.name),
+        ahead=_ahead(wiring, group),
+        spreads=any(node in plan.toString() for node in _SHUFFLES),
+    )
 
 
 def _next(step: Step, stream: DataFrame) -> DataFrame:
@@ -139,20 +188,34 @@ def _built(name: str, build: Callable[[], object]) -> DataFrame:
             f"operator {name!r} cannot be built: {type(problem).__name__}: {_first_line(problem)}"
         ) from problem
     if not isinstance(result, DataFrame) or not result.isStreaming:
-        what = "a DataFrame that is no stream" if isinstance(result, DataFrame) else type(result).__name__
-        raise BadInput(f"operator {name!r} returned {what}: return a DataFrame made from the streams it reads")
+        raise BadInput(f"operator {name!r} returned {_instead(result)}")
     return result
+
+
+def _instead(result: object) -> str:
+    """What an operator's function gave that is no stream, and what to do."""
+    if isinstance(result, DataFrame):
+        return "a DataFrame that is no stream: return one made from the streams it reads"
+    kind = type(result)
+    if kind.__name__ == "DataFrame":
+        return (
+            f"a {kind.__module__.partition('.')[0]} DataFrame: return a Spark one, made from the streams it reads; for "
+            "pandas code use mapInPandas, applyInPandas or transformWithStateInPandas"
+        )
+    return f"{kind.__name__}: return a Spark DataFrame made from the streams it reads"
 
 
 def _first_line(problem: Exception) -> str:
     return next((line.strip() for line in str(problem).splitlines() if line.strip()), "no reason given")[:300]
 
 
-def _read(wiring: Wiring, name: str, group: Group, schema: StructType, pace: Pace) -> tuple[EdgePlanner, DataFrame]:
-    layout = wiring.layout
+def _read(
+    wiring: Wiring, name: str, group: Group, schema: StructType, pace: Pace
+) -> tuple[EdgePlanner, DataFrame, tuple[EdgeNode, ...]]:
+    layout, edge = wiring.layout, wiring.pipeline.closed.get(name, name)
     planner = EdgePlanner(
         name=f"{group.name}:{name}:{uuid.uuid4().hex}",
-        edge=FolderEdge(layout.edge(wiring.pipeline.closed.get(name, name))),
+        edge=FolderEdge(layout.edge(edge)),
         operator=group.name,
         plan=PlanFile(layout.plan),
         hold=layout.hold,
@@ -160,7 +223,7 @@ def _read(wiring: Wiring, name: str, group: Group, schema: StructType, pace: Pac
         ahead=_ahead(wiring, group),
         pace=pace,
     )
-    return planner, read_by(wiring.spark, planner).schema(schema).load()
+    return planner, *marked(read_by(wiring.spark, planner).schema(schema).load(), edge, schema)
 
 
 def _ahead(wiring: Wiring, group: Group) -> tuple[Backlog, ...]:
@@ -200,9 +263,21 @@ def _writer(pipeline: Pipeline, group: Group, layout: Layout, planners: tuple[Ed
         planners=planners,
         groups=GroupLoads(group.key_groups) if group.stateful else None,
         sinks=sinks,
-        passing=not any(sink.stream in names for sink in pipeline.sinks.values()),
+        passing=not any(sink.stream in names and sink.keep_s for sink in pipeline.sinks.values()),
         loops=frozenset(output for output, stream in outputs.items() if stream in pipeline.closed.values()),
     )
+
+
+def _check_unions(pipeline: Pipeline, step: Step, schemas: Mapping[str, StructType]) -> None:
+    """A row that goes round a loop may come back at any time: no watermark can be right for it."""
+    for union in step.reads:
+        timed = next((name for name in union if event_times(schemas[name])), None)
+        loop = next((name for name in union if name in pipeline.loops), None)
+        if timed is not None and loop is not None:
+            raise BadInput(
+                f"operator {step.name!r} reads {timed!r}, which has a watermark, together with the loop {loop!r}: "
+                "rows that come back would be dropped as late; call withWatermark behind the loop"
+            )
 
 
 def _check_loops(pipeline: Pipeline, schemas: Mapping[str, StructType]) -> None:

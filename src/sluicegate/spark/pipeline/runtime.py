@@ -15,16 +15,19 @@ from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from types import TracebackType
+from typing import Literal, get_args
 
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from sluicegate.errors import BadInput, SluicegateError
+from sluicegate.errors import BadInput, SluicegateError, StillWaiting
 from sluicegate.runlog.batch_log import BatchRecord, Tail
+from sluicegate.runlog.failures import Failing
 from sluicegate.runlog.files import write_whole
 from sluicegate.runlog.layout import Layout
+from sluicegate.runlog.lock import locked, no_room
 from sluicegate.runlog.plan_file import Plan, PlanFile
 from sluicegate.spark.edges.feed import Feed
 from sluicegate.spark.edges.folder import FolderEdge
@@ -32,21 +35,26 @@ from sluicegate.spark.edges.kept import read_stream
 from sluicegate.spark.edges.offsets import committed, last_batch, last_committed
 from sluicegate.spark.observe.node_loads import NodeLog
 from sluicegate.spark.observe.task_times import TaskTimes
-from sluicegate.spark.pipeline.declaration import Pipeline
-from sluicegate.spark.pipeline.failures import OperatorFailed, slow_start, told
+from sluicegate.spark.pipeline.declaration import Pipeline, check_retry
+from sluicegate.spark.pipeline.failures import ENDED, Failure, Fault, failure_of
 from sluicegate.spark.pipeline.graph import RunningGraph, fused
 from sluicegate.spark.pipeline.planned_stream import forget
 from sluicegate.spark.pipeline.progress import ProgressLog, Watched
 from sluicegate.spark.pipeline.queries import Prepared, prepare, start_query
-from sluicegate.spark.pipeline.start_checks import check_checkpoint, check_processors, check_same, locked, no_room
+from sluicegate.spark.pipeline.recovery import Recovery
+from sluicegate.spark.pipeline.retention import Retention
+from sluicegate.spark.pipeline.settled import between_batches, only_timers
+from sluicegate.spark.pipeline.start_checks import check_checkpoint, check_pace, check_processors, check_same
+from sluicegate.spark.session import spark_is_gone
 
 _LOOK_EVERY_S = 0.5
 _CLEAN_EVERY_S = 2.0
-_RETRIES = 2
-_SLOW_STARTS = 10
-"""How often a Python process may come too late: that is the machine's load, not the operator's code."""
+_WORKS_AGAIN_S = 5.0
+"""A query that was tried again, has run for so long and has no batch to finish is no longer failing."""
 _STABLE_S = 0.6
 """Nothing may start for this long before a query is stopped: a source looks at the hold at least this often."""
+_NO_END = "a batch does not end: it is stopped as it is, and runs again"
+WhenStopped = Literal["say", "raise"]
 
 
 def start(
@@ -55,11 +63,19 @@ def start(
     folder: Path | str,
     processors: Mapping[str, int] | None = None,
     fuse: bool = True,
+    retry_for_s: float | None = None,
+    when_stopped: WhenStopped = "say",
 ) -> Running:
     """Start a pipeline in its folder, or resume the one that is there.
 
-    ``processors`` are what a new operator starts with (1 where not given); a resumed one goes on with its plan.
+    ``processors`` are what a new operator starts with (1 where not given); a resumed one goes on with its plan. An
+    operator that fails is tried again, with growing pauses, for ``retry_for_s`` (for ever where not given; operators
+    may have a limit of their own); the others go on meanwhile, and also when it has stopped. That is logged and shown
+    by ``status``; with ``when_stopped="raise"``, ``check()`` and ``wait()`` raise it too. ``drain()`` always does.
     """
+    check_retry("pipeline", pipeline.name, retry_for_s)
+    if when_stopped not in get_args(WhenStopped):
+        raise BadInput(f"when_stopped is {when_stopped!r}: give one of {', '.join(get_args(WhenStopped))}")
     layout = Layout(Path(folder).absolute())
     groups = fused(pipeline, fuse)
     graph = RunningGraph.of(pipeline, groups)
@@ -74,7 +90,7 @@ def start(
             check_checkpoint(one, layout)
         write_whole(layout.description, graph.to_json())
         PlanFile(layout.plan).add({node.name: (processors or {}).get(node.name, 1) for node in graph.nodes})
-        return Running(pipeline, spark, layout, graph, prepared, lock)
+        return Running(pipeline, spark, layout, graph, prepared, lock, retry_for_s, when_stopped)
     except OSError as problem:
         lock.close()
         raise no_room(layout, problem) from problem
@@ -94,6 +110,8 @@ class Running:
         graph: RunningGraph,
         prepared: list[Prepared],
         lock: TextIOWrapper,
+        retry_for_s: float | None = None,
+        when_stopped: WhenStopped = "say",
     ) -> None:
         self.graph, self.layout, self.spark = graph, layout, spark
         self.why_grouped = tuple(one.group.why for one in prepared)
@@ -107,10 +125,19 @@ class Running:
         }
         self._progress = ProgressLog(watched, TaskTimes(spark))
         self._nodes = NodeLog(spark, layout.nodes)
-        self._failures: dict[str, tuple[int | None, int]] = {}
+        limits_s = {name: one.group.retry_for_s(retry_for_s) for name, one in self._prepared.items()}
+        self._recovery, self._when_stopped = Recovery(layout.failures, limits_s), when_stopped
+        self._down: set[str] = set()
+        """Operators whose query has ended, to be started again when it is time."""
         self.problem: SluicegateError | None = None
-        self.restarts: list[str] = []
+        """What ended the whole pipeline."""
+        self.restarts = self._recovery.past
+        """What failed and is over, a line each."""
+        self._retention = Retention(layout, graph)
+        self.also_check: list[Callable[[], None]] = []
+        """What else ``check`` asks; each raises what went wrong beside the pipeline."""
         self._ended, self._stopping = threading.Event(), False
+        self._closed: frozenset[str] = frozenset()
         self._watcher = threading.Thread(target=self._watch, name=f"sluicegate-{pipeline.name}", daemon=True)
         try:
             for name in self._prepared:
@@ -148,6 +175,8 @@ class Running:
     def set_paces(self, pace_s: Mapping[str, float]) -> None:
         """Let operators start a batch at most so often; 0 is back to back."""
         plan = self.plan()
+        for name, pace in pace_s.items():
+            check_pace(self.graph, name, pace)
         self._plan.change({name: replace(plan.of(name), pace_s=pace) for name, pace in pace_s.items()})
 
     def place(self, hosts: Mapping[str, tuple[str, ...]]) -> None:
@@ -165,16 +194,23 @@ class Running:
         return [BatchRecord.from_json(line) for line in Tail(self.layout.batches(name)).lines()]
 
     def read(self, stream: str) -> DataFrame:
-        """All rows now on a stream whose edge is kept, as a plain DataFrame."""
+        """All rows now on a stream whose edge is kept, as a plain DataFrame; for as long as its sink says."""
+        if self.graph.keep_s.get(stream) == 0:
+            raise BadInput(f"the sink of {stream!r} keeps no rows: read them where its write= puts them")
         return read_stream(self.spark, self.layout.folder, stream)
 
+    @property
+    def stopped(self) -> Mapping[str, SluicegateError]:
+        """The operators that have stopped, and why; the others go on."""
+        return self._recovery.stopped
+
     def idle(self) -> bool:
-        """Whether every row that is on an edge has been taken and its batch committed."""
+        """Whether every row that is on an edge has been taken and its batch committed; timers may still be set."""
         return all(self._caught_up(name) for name in self._prepared)
 
     def drain(self, timeout_s: float = 600.0) -> None:
-        """Wait until every row fed so far has come out at the end."""
-        self._wait(self.idle, timeout_s, "rows still wait: give more time, more processors, or look at what fails")
+        """Wait until every row fed so far has come out at the end; an operator that has stopped is raised."""
+        self._wait(self.idle, self._moves, timeout_s, self._why_rows_wait)
 
     def wait(self, seconds: float | None = None) -> None:
         """Until something goes wrong, which is raised, or ``seconds`` have passed."""
@@ -183,52 +219,103 @@ class Running:
             self.check()
             time.sleep(_LOOK_EVERY_S)
 
+    @property
+    def rows_read(self) -> dict[str, int]:
+        """Rows that batches took from streams of Spark's own since the start, by source."""
+        found = ((one.group.first.source, one.writer.foreign) for one in self._prepared.values())
+        return {name: foreign.rows for name, foreign in found if name is not None and foreign is not None}
+
+    @property
+    def most_tasks(self) -> dict[str, int]:
+        """By operator that reads Kafka: how many tasks have rows to read."""
+        found = {name: one.writer.foreign for name, one in self._prepared.items()}
+        return {name: foreign.tasks for name, foreign in found.items() if foreign is not None and foreign.tasks}
+
+    def admit_no_more(self, edges: bool = True) -> None:
+        """Take nothing more from outside, from streams of Spark's own and from ``edges`` that others feed.
+
+        What was taken goes on, and ``drain`` waits for that alone; what was not waits for the next start.
+        """
+        if edges:
+            self._closed = frozenset(self.graph.sources)
+            for planner in (planner for one in self._prepared.values() for planner in one.planners):
+                planner.closed = planner.edge.folder.name in self._closed
+        for one in self._prepared.values():
+            if one.writer.foreign is not None:
+                one.writer.foreign.hold()
+
     def stop(self, timeout_s: float = 120.0) -> None:
         """Let running batches end, start no new one, then stop. What waits on the edges waits for the next start."""
         if self._ended.is_set():
             return
         self._stopping = True
+        self.admit_no_more(edges=False)  # edges look at the hold
         for one in self._prepared.values():
             one.writer.held = True
         try:
             write_whole(self.layout.hold, "stopping\n")
-            self._wait(self._between_batches, timeout_s, "a batch does not end: it is stopped as it is, and runs again")
+            self._wait(self._between_batches, self._planned, timeout_s, lambda: _NO_END)
         except (SluicegateError, OSError) as problem:
             self.restarts.append(str(problem))
         finally:
             self._close()
 
     def check(self) -> None:
-        """Raise what went wrong, if anything did."""
+        """Raise what went wrong with the pipeline, and with one operator where that was asked for."""
         if self.problem is not None:
             raise self.problem
+        stopped = self.stopped
+        if stopped and (self._when_stopped == "raise" or len(stopped) == len(self._prepared)):
+            raise next(iter(stopped.values()))
+        for look in self.also_check:
+            look()
 
     def _caught_up(self, name: str) -> bool:
         writer = self._prepared[name].writer
-        if not _idle(writer.checkpoint):
+        busy = not between_batches(writer.checkpoint) or writer.another_is_due()
+        if busy and not only_timers(writer.checkpoint):
             return False
         done = committed(writer.checkpoint)
-        return not any(m.rows for stream, edge in writer.reads.items() for m in edge.since(done.get(stream, 0)))
+        reads = {stream: edge for stream, edge in writer.reads.items() if stream not in self._closed}
+        return not any(m.matters for stream, edge in reads.items() for m in edge.since(done.get(stream, 0)))
 
     def _between_batches(self) -> bool:
         return all(self._settled(name, query) for name, query in self._queries.items())
 
     def _settled(self, name: str, query: StreamingQuery) -> bool:
         """Neither in a batch nor on its way to the first one; a query that ended by itself has no batch."""
-        if not query.isActive:
+        try:
+            writer = self._prepared[name].writer
+            settled = between_batches(writer.checkpoint) and not writer.another_is_due()
+            return not query.isActive or (settled and not _starts(query))
+        except (Py4JError, OSError):  # Spark itself is gone
             return True
-        return _idle(self._prepared[name].writer.checkpoint) and not _starts(query)
 
-    def _started(self) -> int:
-        return sum(one.writer.started for one in self._prepared.values())
+    def _checkpoint(self, name: str) -> Path:
+        return self._prepared[name].writer.checkpoint
 
-    def _wait(self, done: Callable[[], bool], timeout_s: float, otherwise: str) -> None:
-        """Until ``done`` holds and has held for a moment in which no batch started."""
-        until, since, seen = time.monotonic() + timeout_s, None, -1
+    def _planned(self) -> object:
+        """Changes whenever a batch starts."""
+        return [last_batch(self._checkpoint(name)) for name in self._prepared]
+
+    def _moves(self) -> object:
+        """Changes whenever a batch starts, but for those that only look which timers are due."""
+        checkpoints = [self._checkpoint(name) for name in self._prepared]
+        return [None if only_timers(checkpoint) else last_batch(checkpoint) for checkpoint in checkpoints]
+
+    def _why_rows_wait(self) -> str:
+        failing = "; ".join(one.line(time.time()) for one in list(self._recovery.failing.values()))
+        return failing or "rows still wait: give more time or more processors"
+
+    def _wait(
+        self, done: Callable[[], bool], mark: Callable[[], object], timeout_s: float, otherwise: Callable[[], str]
+    ) -> None:
+        """Until ``done`` holds and has held for a moment in which ``mark`` did not change."""
+        until, since, seen = time.monotonic() + timeout_s, None, None
         while True:
             if not self._stopping:
-                self.check()
-            now, count = time.monotonic(), self._started()
+                self._check_drains()
+            now, count = time.monotonic(), mark()
             if not done() or count != seen:
                 since, seen = None, count
             elif since is None:
@@ -236,26 +323,77 @@ class Running:
             elif now - since >= _STABLE_S:
                 return
             if now > until:
-                raise SluicegateError(f"waited {timeout_s:g} s: {otherwise}")
+                raise StillWaiting(f"waited {timeout_s:g} s: {otherwise()}")
             time.sleep(0.05)
 
+    def _check_drains(self) -> None:
+        self.check()
+        for problem in self.stopped.values():
+            raise problem
+
     def _watch(self) -> None:
-        """Restart what failed, up to a point; delete what every reader has committed. Whatever goes wrong is told."""
+        """Try again what failed; delete what every reader has committed. What ends all of it is told."""
         cleaned = time.monotonic()
         while not self._ended.wait(_LOOK_EVERY_S) and self.problem is None:
             try:
                 for name, query in list(self._queries.items()):
-                    if not query.isActive:
-                        self._failed(name, query)
+                    self._mind(name, query, time.time())
                 if time.monotonic() - cleaned >= _CLEAN_EVERY_S:
-                    self._clean()
                     cleaned = time.monotonic()
+                    # a file that cannot be read stops its reader, which says so, and not everybody else
+                    with contextlib.suppress(SluicegateError, OSError, ValueError, KeyError):
+                        self._clean()
             except SluicegateError as problem:
                 self.problem = problem
+            except (Py4JError, OSError):
+                self.problem = None if self._stopping else spark_is_gone(self.spark)
             except Exception as problem:
                 self.problem = SluicegateError(
                     f"Spark or the disk failed ({type(problem).__name__}: {problem}): start again in the same folder"
                 )
+
+    def _mind(self, name: str, query: StreamingQuery, now_s: float) -> None:
+        """Note an operator that failed or works again, and start it when it is time."""
+        known = self._recovery.failing.get(name)
+        if self._stopping or (known is not None and known.stopped):
+            return
+        if name in self._down:
+            if self._recovery.is_due(name, now_s):
+                self._start_again(name)
+        elif not query.isActive:
+            gone = spark_is_gone(self.spark)
+            if gone is not None:
+                raise gone
+            self._down.add(name)
+            problem = query.exception()
+            self._failed(name, ENDED if problem is None else failure_of(problem, self.layout.folder))
+        elif known is not None and self._works_again(name, query, known, now_s):
+            self._recovery.succeeded(name, now_s)
+
+    def _failed(self, name: str, failure: Failure) -> None:
+        """Of the batch that is not committed; Spark runs it again with the same rows."""
+        done = last_committed(self._checkpoint(name))
+        self._recovery.failed(name, 0 if done is None else done + 1, failure, time.time())
+
+    def _start_again(self, name: str) -> None:
+        try:
+            self._prepared[name].writer.tidy()
+            self._start(name)
+        except BadInput as problem:
+            self._failed(name, Failure(str(problem), Fault.CODE))
+        except OSError as problem:
+            self._failed(name, Failure(f"{type(problem).__name__}: {problem}", Fault.MACHINE))
+        else:
+            self._down.discard(name)
+
+    def _works_again(self, name: str, query: StreamingQuery, known: Failing, now_s: float) -> bool:
+        """The batch that failed is committed; where there was none, the query has run for a while."""
+        checkpoint = self._checkpoint(name)
+        done = last_committed(checkpoint)
+        if done is not None and done >= known.batch:
+            return True
+        runs_s = now_s - (known.next_try_s or now_s)
+        return runs_s >= _WORKS_AGAIN_S and between_batches(checkpoint) and not _starts(query)
 
     def _clean(self) -> None:
         done = {name: committed(one.writer.checkpoint) for name, one in self._prepared.items()}
@@ -263,24 +401,7 @@ class Running:
         for stream in streams - set(self.graph.kept):
             taken = [done[name].get(stream, 0) for name in self.graph.readers(stream)]
             FolderEdge(self.layout.edge(stream)).clean(min(taken, default=0))
-
-    def _failed(self, name: str, query: StreamingQuery) -> None:
-        if self._stopping:
-            return
-        problem = query.exception()
-        at = last_batch(self._prepared[name].writer.checkpoint)
-        before, times = self._failures.get(name, (None, 0))
-        times = times + 1 if before == at else 1
-        self._failures[name] = (at, times)
-        why = told(problem) if isinstance(problem, StreamingQueryException) else "its query ended by itself"
-        most = _RETRIES if not slow_start(why) else _SLOW_STARTS
-        if times > most:
-            self.problem = OperatorFailed(name, at, why)
-            return
-        self.restarts.append(f"{name}: batch {at} failed ({why}), tried again ({times} of {most})")
-        if not self._ended.wait(0.5 * times) and not self._stopping:
-            self._prepared[name].writer.tidy()
-            self._start(name)
+        self._retention.clean(done, time.time())
 
     def _start(self, name: str) -> None:
         self._queries[name] = start_query(self.spark, self._prepared[name], self._names[name])
@@ -289,6 +410,10 @@ class Running:
         self._ended.set()
         if self._watcher.is_alive():
             self._watcher.join()
+        self._recovery.close(time.time())
+        for one in self._prepared.values():
+            if one.writer.foreign is not None:
+                one.writer.foreign.close()
         self._progress.close()
         self._nodes.close()
         for query in self._queries.values():
@@ -303,7 +428,3 @@ class Running:
 
 def _starts(query: StreamingQuery) -> bool:
     return query.isActive and "Initializing" in query.status["message"]
-
-
-def _idle(checkpoint: Path) -> bool:
-    return last_committed(checkpoint) == last_batch(checkpoint)

@@ -1,45 +1,24 @@
-"""What is checked before a pipeline starts in a folder: that nobody runs there, and that all in it belongs together."""
+"""What is checked before a pipeline starts in a folder: that all in it belongs together."""
 
 from __future__ import annotations
 
-import fcntl
-from io import TextIOWrapper
+import math
 
-from sluicegate.errors import BadInput, EnvironmentLacks
+from sluicegate.errors import BadInput
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.layout import Layout
-from sluicegate.spark.edges.offsets import committed, last_batch
+from sluicegate.spark.edges.chain import check_reader, check_writer
+from sluicegate.spark.edges.offsets import check_checkpoint_files, committed, last_batch, last_committed
+from sluicegate.spark.edges.spoiled import EdgeSpoiled
 from sluicegate.spark.pipeline.graph import RunningGraph
 from sluicegate.spark.pipeline.queries import Prepared
 
 
-def no_room(layout: Layout, problem: OSError) -> EnvironmentLacks:
-    """What to say when the folder cannot be written."""
-    told = problem.strerror or str(problem)
-    return EnvironmentLacks(f"cannot write to {layout.folder}: {told}; make room, or choose another folder")
-
-
-def locked(layout: Layout) -> TextIOWrapper:
-    """One pipeline a folder; the system lets go of the lock however the process ends."""
-    try:
-        layout.folder.mkdir(parents=True, exist_ok=True)
-        lock = layout.lock.open("w", encoding="utf-8")
-    except OSError as problem:
-        raise no_room(layout, problem) from problem
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as problem:
-        lock.close()
-        raise BadInput(f"a pipeline runs in {layout.folder} already: stop it, or choose another folder") from problem
-    return lock
-
-
 def check_same(layout: Layout, graph: RunningGraph) -> None:
     """A folder goes on with the pipeline it began with."""
-    text = read_if_there(layout.description)
-    if text is None:
+    known = _known(layout)
+    if known is None:
         return
-    known = RunningGraph.from_json(text)
     if known.name != graph.name:
         raise BadInput(f"{layout.folder} belongs to pipeline {known.name!r}, not {graph.name!r}: choose another folder")
     shapes = [{(n.name, n.reads, n.writes, n.stateful, n.key_groups) for n in g.nodes} for g in (known, graph)]
@@ -57,10 +36,29 @@ def check_same(layout: Layout, graph: RunningGraph) -> None:
         )
 
 
+def _known(layout: Layout) -> RunningGraph | None:
+    try:
+        text = read_if_there(layout.description)
+        return None if text is None else RunningGraph.from_json(text)
+    except ValueError as problem:
+        what = "is no text" if isinstance(problem, UnicodeError) else str(problem)
+        raise EdgeSpoiled(
+            f"{layout.description} {what}: restore it from a backup, or, if the pipeline is the same as before, delete "
+            "it: it is written anew at the start"
+        ) from problem
+
+
 def check_checkpoint(one: Prepared, layout: Layout) -> None:
     """Spark's checkpoint and the edges must tell the same story, or rows would be lost or doubled."""
-    done, planned = committed(one.writer.checkpoint), last_batch(one.writer.checkpoint)
+    checkpoint = one.writer.checkpoint
+    check_checkpoint_files(checkpoint)
+    done, planned, finished = committed(checkpoint), last_batch(checkpoint), last_committed(checkpoint)
+    for edge in one.writer.writes.values():
+        if planned is not None and planned != finished:
+            edge.withdraw(planned)
+        check_writer(edge, one.group.name, finished)
     for stream, edge in one.writer.reads.items():
+        check_reader(edge, one.group.name, done.get(stream, 0))
         if not edge.serves(done.get(stream, 0)):
             raise BadInput(
                 f"operator {one.group.name!r} has read {stream!r} up to manifest {done.get(stream, 0)}, and the edge "
@@ -82,6 +80,14 @@ def check_processors(graph: RunningGraph, name: str, k: int) -> None:
     node = next((node for node in graph.nodes if node.name == name), None)
     if node is None:
         raise BadInput(f"processors for {name!r}: there is {', '.join(node.name for node in graph.nodes)}")
-    if k < 1 or (node.stateful and k > node.key_groups):
+    if not isinstance(k, int) or k < 1 or (node.stateful and k > node.key_groups):
         most = f" and at most its {node.key_groups} key groups" if node.stateful else ""
         raise BadInput(f"processors of {name!r} is {k}: give at least 1{most}")
+
+
+def check_pace(graph: RunningGraph, name: str, pace_s: float) -> None:
+    """A pace of an operator that is there."""
+    if name not in {node.name for node in graph.nodes}:
+        raise BadInput(f"pace of {name!r}: there is {', '.join(node.name for node in graph.nodes)}")
+    if not isinstance(pace_s, int | float) or not 0 <= pace_s < math.inf:
+        raise BadInput(f"pace of {name!r} is {pace_s}: give seconds, 0 or more")

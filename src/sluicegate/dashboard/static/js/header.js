@@ -40,6 +40,21 @@ export const showState = (run, connected) => {
   state.className = `pill ${kind}`;
 };
 
+// Whoever fails now, since when and when it is tried next; while anybody does, the promise is broken.
+export const showFailures = ({ failures, outcome }) => {
+  const line = byId("failures");
+  const now = Date.now() / 1000;
+  const told = (failures?.operators ?? []).map((one) => {
+    if (one.next_try_s === null) return `${one.operator}: stopped at batch ${one.batch}, tried ${one.tries} times: ${one.why}`;
+    const left = one.next_try_s - now;
+    const then = left >= 0.5 ? `next try in ${length(Math.round(left))}` : "being tried again";
+    const since = length(Math.round(Math.max(now - one.since_s, 0)));
+    return `${one.operator}: batch ${one.batch} fails since ${since}, tried ${one.tries} times: ${one.why}, ${then}`;
+  });
+  line.hidden = !told.length || Boolean(outcome);
+  line.textContent = told.join("\n");
+};
+
 export const showOutcome = ({ outcome }) => {
   const line = byId("outcome");
   line.hidden = !outcome;

@@ -3,7 +3,7 @@
 import { ask, listen } from "./api.js";
 import { byId, html } from "./elements.js";
 import { addToFeed, onOlder, showFeed, showHeld } from "./feed.js";
-import { showHeader, showOutcome, showState } from "./header.js";
+import { showFailures, showHeader, showOutcome, showState } from "./header.js";
 import { bindKeys } from "./keys.js";
 import { showFleet, showNodes } from "./nodes.js";
 import { OperatorDialog } from "./operator.js";
@@ -61,6 +61,7 @@ const showNow = () => {
   showNodes(run);
   showHeld(run);
   showState(run, connected);
+  showFailures(run);
   if (run.tick) showOnTopology(topology, run.tick, plan);
 };
 
@@ -132,6 +133,10 @@ const onNews = {
   control: (control) => {
     run.control = control;
     showHeader(run);
+  },
+  failures: (failures) => {
+    run.failures = failures;
+    showFailures(run);
   },
   outcome: (outcome) => {
     run.outcome = outcome;

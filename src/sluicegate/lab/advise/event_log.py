@@ -1,0 +1,181 @@
+"""Spark's event logs, read as a stream of the few events that say how streaming queries ran.
+
+A log is one file, or a folder of rolled files (``eventlog_v2_...``); each may be compressed by Spark's codecs. Lines of
+tasks, nine tenths of a log, are passed over unread: what they say in sum stands in the event of their stage.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from sluicegate.errors import BadInput
+
+Event = Mapping[str, Any]
+_EVENT = re.compile(rb'\{"Event":"([^"]+)"')
+_STREAMING = "org.apache.spark.sql.streaming.StreamingQueryListener$"
+WANTED = frozenset(
+    {
+        "SparkListenerApplicationStart",
+        "SparkListenerApplicationEnd",
+        "SparkListenerExecutorAdded",
+        "SparkListenerExecutorRemoved",
+        "SparkListenerJobStart",
+        "SparkListenerStageCompleted",
+        f"{_STREAMING}QueryStartedEvent",
+        f"{_STREAMING}QueryProgressEvent",
+        f"{_STREAMING}QueryTerminatedEvent",
+    }
+)
+_MOST_LINE_BYTES = 64 * 2**20
+"""A longer line is not an event that is needed here: it is passed over, so that memory stays bounded."""
+
+Told = Callable[[int, int], None]
+"""Called with the bytes read so far and the bytes there are."""
+
+
+def events(log: Path, told: Told | None = None) -> Iterator[Event]:
+    """The events of a log that are needed, in order; a torn last line, as of a driver that was killed, ends it."""
+    files = _files(log)
+    total, before = sum(file.stat().st_size for file in files), 0
+    for file in files:
+        with file.open("rb") as raw:
+            for line in _lines(_plain(raw, file)):
+                found = _event(line, file)
+                if found is not None:
+                    yield found
+                if told is not None:
+                    told(before + raw.tell() if not raw.closed else before, total)
+        before += file.stat().st_size
+
+
+def name_of(event: Event) -> str:
+    """The event's name without Spark's package."""
+    return str(event["Event"]).removeprefix(_STREAMING)
+
+
+def _files(log: Path) -> list[Path]:
+    if log.is_file():
+        return [log]
+    if not log.is_dir():
+        raise BadInput(f"no event log {log}: give a file or a folder that spark.eventLog.dir has")
+    rolled = [path for path in log.iterdir() if path.name.startswith("events_")]
+    if not rolled:
+        raise BadInput(f"{log} holds no rolled event log (events_1_...): give one application's log, not their folder")
+    return sorted(rolled, key=lambda path: int(path.name.split("_")[1]) if path.name.split("_")[1].isdigit() else 0)
+
+
+def _event(line: bytes, file: Path) -> Event | None:
+    named = _EVENT.match(line)
+    if named is None or named[1].decode("utf-8", errors="replace") not in WANTED:
+        return None
+    try:
+        found = json.loads(line)
+    except ValueError:
+        if line.endswith(b"\n"):
+            raise BadInput(f"{file} holds a damaged line ({line[:60]!r} ...): is it an event log of Spark?") from None
+        return None  # the driver died while it wrote this one
+    return found if isinstance(found, dict) else None
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Line by line; where a line is too long, its first part only."""
+    while line := file.readline(_MOST_LINE_BYTES):
+        yield line
+        while not line.endswith(b"\n") and (line := file.readline(_MOST_LINE_BYTES)):
+            pass
+
+
+def _plain(raw: BinaryIO, file: Path) -> BinaryIO:
+    """The log without its compression, which the end of its name says."""
+    codec = next((s.lstrip(".") for s in reversed(file.suffixes) if s not in (".inprogress", ".compact")), "")
+    if codec in ("zstd", "zst"):
+        return io.BufferedReader(_Unpacked(_zstd(raw, file)), 2**20)
+    if codec == "lz4":
+        return io.BufferedReader(_Unpacked(_lz4_blocks(raw, file)), 2**20)
+    if codec == "snappy":
+        return io.BufferedReader(_Unpacked(_snappy_blocks(raw, file)), 2**20)
+    if codec == "lzf":
+        raise BadInput(f"{file} is compressed by lzf, which is not read here: unpack it first")
+    return raw
+
+
+class _Unpacked(io.RawIOBase):
+    """A file made of blocks that an iterator gives."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks, self._left = blocks, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        while not self._left:
+            block = next(self._blocks, None)
+            if block is None:
+                return 0
+            self._left = block
+        count = min(len(into), len(self._left))
+        into[:count], self._left = self._left[:count], self._left[count:]
+        return count
+
+
+def _zstd(raw: Any, file: Path) -> Iterator[bytes]:
+    """A log that was cut off, or is still written, ends in the middle of a frame: what came before counts."""
+    stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
+    any_read = False
+    while True:
+        try:
+            block = stream.read(2**20)
+        except OSError as problem:
+            if not any_read:
+                raise BadInput(f"{file} is not compressed by zstd as its name says: {problem}") from None
+            return
+        if not block:
+            return
+        any_read = True
+        yield block
+
+
+def _lz4_blocks(raw: BinaryIO, file: Path) -> Iterator[bytes]:
+    """lz4-java's blocks: magic, a token, the packed and the plain length, a checksum."""
+    codec = pa.Codec("lz4_raw")
+    while len(head := raw.read(21)) == 21:
+        magic, token, packed, plain, _ = struct.unpack("<8sBiii", head)
+        if magic != b"LZ4Block":
+            raise BadInput(f"{file} is not compressed by lz4 as its name says")
+        body = raw.read(packed)
+        if len(body) < packed:
+            return
+        if plain:
+            yield body if token & 0xF0 == 0x10 else codec.decompress(body, plain, asbytes=True)
+
+
+def _snappy_blocks(raw: BinaryIO, file: Path) -> Iterator[bytes]:
+    """snappy-java's blocks: a header once, then each with its length; a plain length stands at its beginning."""
+    codec = pa.Codec("snappy")
+    if not raw.read(16).startswith(b"\x82SNAPPY\x00"):
+        raise BadInput(f"{file} is not compressed by snappy as its name says")
+    while len(head := raw.read(4)) == 4:
+        (packed,) = struct.unpack(">i", head)
+        body = raw.read(packed)
+        if len(body) < packed:
+            return
+        yield codec.decompress(body, _varint(body), asbytes=True)
+
+
+def _varint(body: bytes) -> int:
+    value = shift = 0
+    for byte in body:
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+    return value

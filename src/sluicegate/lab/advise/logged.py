@@ -1,0 +1,297 @@
+"""What an event log says of an application: its queries, their batches, and the slots that were held for them."""
+
+from __future__ import annotations
+
+import json
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sluicegate.domain.births import Births
+from sluicegate.errors import BadInput
+from sluicegate.lab.advise.event_log import Event, name_of
+
+_PARTS = 8
+"""Points that stand for the births of one batch's rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedBatch:
+    """One batch. ``tasks`` is the most that one of its stages had, ``slots`` those the application had then.
+
+    ``work_s`` adds up the run times of its tasks; ``behind_rows`` is what its source still held when it began, where
+    the source says so. Times are seconds since the epoch.
+    """
+
+    number: int
+    admitted_s: float
+    duration_s: float
+    rows: int
+    tasks: int
+    slots: int
+    work_s: float | None
+    born: Births
+    behind_rows: float | None = None
+    state_rows: int = 0
+    state_partitions: int = 0
+
+    @property
+    def ended_s(self) -> float:
+        return self.admitted_s + self.duration_s
+
+    @property
+    def processors(self) -> int:
+        """How many tasks could run at once."""
+        return max(min(self.tasks, self.slots), 1)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedQuery:
+    """A query over its whole time in the log; ``assumed`` says how the births of its rows are known."""
+
+    name: str
+    batches: tuple[LoggedBatch, ...]
+    assumed: str
+
+    @property
+    def work_s(self) -> float:
+        return sum(batch.work_s or 0.0 for batch in self.batches)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedApplication:
+    """``cores`` are pairs of (time, slots from then on)."""
+
+    name: str
+    began_s: float
+    ended_s: float
+    cores: tuple[tuple[float, int], ...]
+    cores_per_executor: int
+    queries: tuple[LoggedQuery, ...]
+
+    @property
+    def slot_seconds(self) -> float:
+        ends = [*(at for at, _ in self.cores[1:]), self.ended_s]
+        return sum(slots * max(end - at, 0.0) for (at, slots), end in zip(self.cores, ends, strict=True))
+
+
+@dataclass(slots=True)
+class _Stages:
+    tasks: int = 0
+    run_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    """What is needed of one progress event: a log may hold a hundred thousand."""
+
+    batch: int
+    began_s: float
+    waited_s: float
+    took_s: float
+    rows: int
+    ran: bool
+    head: float | None
+    end: float | None
+    state_rows: int
+    state_partitions: int
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> _Progress:
+        spent, state = told["durationMs"], told.get("stateOperators") or ()
+        return cls(
+            batch=int(told["batchId"]),
+            began_s=datetime.fromisoformat(str(told["timestamp"])).timestamp(),
+            waited_s=float(spent.get("latestOffset", 0)) / 1e3,
+            took_s=float(spent.get("triggerExecution", 0)) / 1e3,
+            rows=sum(int(source.get("numInputRows", 0)) for source in told.get("sources", ())),
+            ran="addBatch" in spent,
+            head=_offsets(told, "latestOffset"),
+            end=_offsets(told, "endOffset"),
+            state_rows=sum(int(one.get("numRowsTotal", 0)) for one in state),
+            state_partitions=max((int(one.get("numShufflePartitions", 0)) for one in state), default=0),
+        )
+
+    @property
+    def admitted_s(self) -> float:
+        return self.began_s + self.waited_s
+
+
+@dataclass(slots=True)
+class _Query:
+    name: str
+    progress: list[_Progress] = field(default_factory=list)
+
+
+class Reader:
+    """Takes events in, one by one; ``application`` is what they made."""
+
+    def __init__(self) -> None:
+        self._app, self._ended_s = "application", 0.0
+        self._began_s: float | None = None
+        self._executors: dict[str, int] = {}
+        self._cores: list[tuple[float, int]] = []
+        self._most_cores = 1
+        self._stage_of: dict[int, tuple[str, int]] = {}
+        self._stages: dict[tuple[str, int], _Stages] = {}
+        self._queries: dict[str, _Query] = {}
+
+    def take(self, event: Event) -> None:
+        handlers: dict[str, Callable[[Event], None]] = {
+            "SparkListenerApplicationStart": self._application,
+            "SparkListenerApplicationEnd": self._end,
+            "SparkListenerExecutorAdded": self._added,
+            "SparkListenerExecutorRemoved": self._removed,
+            "SparkListenerJobStart": self._job,
+            "SparkListenerStageCompleted": self._stage,
+            "QueryStartedEvent": self._started,
+            "QueryProgressEvent": self._progress,
+        }
+        handler = handlers.get(name_of(event))
+        if handler is not None:
+            handler(event)
+
+    def application(self) -> LoggedApplication:
+        """All of it; an application without streaming queries is refused."""
+        queries = tuple(self._query(id_, found) for id_, found in self._queries.items() if found.progress)
+        queries = tuple(query for query in queries if query.batches)
+        if not queries:
+            raise BadInput(f"application {self._app!r} ran no batch of a streaming query: nothing to advise")
+        began_s = min(self._began_s or queries[0].batches[0].admitted_s, *(q.batches[0].admitted_s for q in queries))
+        ended_s = max(self._ended_s, *(query.batches[-1].ended_s for query in queries))
+        cores = tuple(self._cores) or ((began_s, max(b.tasks for q in queries for b in q.batches)),)
+        return LoggedApplication(self._app, began_s, ended_s, cores, self._most_cores, queries)
+
+    def _application(self, event: Event) -> None:
+        self._app, self._began_s = str(event.get("App Name", self._app)), float(event.get("Timestamp", 0)) / 1e3
+
+    def _end(self, event: Event) -> None:
+        self._ended_s = float(event.get("Timestamp", 0)) / 1e3
+
+    def _added(self, event: Event) -> None:
+        cores = int(event.get("Executor Info", {}).get("Total Cores", 1))
+        self._executors[str(event.get("Executor ID"))] = cores
+        self._most_cores = max(self._most_cores, cores)
+        self._note(event)
+
+    def _removed(self, event: Event) -> None:
+        self._executors.pop(str(event.get("Executor ID")), None)
+        self._note(event)
+
+    def _note(self, event: Event) -> None:
+        self._cores.append((float(event.get("Timestamp", 0)) / 1e3, sum(self._executors.values())))
+
+    def _job(self, event: Event) -> None:
+        told = event.get("Properties") or {}
+        query, batch = told.get("sql.streaming.queryId"), told.get("streaming.sql.batchId")
+        if query is not None and batch is not None:
+            self._stage_of.update(dict.fromkeys(event.get("Stage IDs", ()), (str(query), int(batch))))
+
+    def _stage(self, event: Event) -> None:
+        info = event.get("Stage Info", {})
+        key = self._stage_of.pop(int(info.get("Stage ID", -1)), None)
+        if key is None:
+            return
+        sums = self._stages.setdefault(key, _Stages())
+        sums.tasks = max(sums.tasks, int(info.get("Number of Tasks", 0)))
+        sums.run_ms += sum(
+            float(one.get("Value", 0))
+            for one in info.get("Accumulables", ())
+            if one.get("Name") == "internal.metrics.executorRunTime"
+        )
+
+    def _started(self, event: Event) -> None:
+        id_ = str(event["id"])
+        self._queries.setdefault(id_, _Query(str(event.get("name") or f"query {id_[:8]}")))
+
+    def _progress(self, event: Event) -> None:
+        told = event["progress"]
+        id_ = str(told["id"])
+        query = self._queries.setdefault(id_, _Query(str(told.get("name") or f"query {id_[:8]}")))
+        query.progress.append(_Progress.of(told))
+
+    def _query(self, id_: str, query: _Query) -> LoggedQuery:
+        heads = [(one.began_s, one.head) for one in query.progress if one.head is not None]
+        by_offsets = len(heads) == len(query.progress) and len(heads) > 1
+        found: list[LoggedBatch] = []
+        before_s, before_offset = None, None
+        for one in query.progress:
+            if one.rows and one.ran:
+                born = _between(before_s if before_s is not None else one.admitted_s, one.admitted_s, one.rows)
+                if by_offsets and before_offset is not None and one.end is not None:
+                    born = _by_curve(heads, before_offset, one.end, one.rows)
+                found.append(self._batch(id_, one, born))
+            before_s, before_offset = one.admitted_s, one.end if one.end is not None else before_offset
+        # nobody knows since when the rows of the first batch had waited
+        return LoggedQuery(query.name, tuple(found[1:] if len(found) > 1 else found), _assumed(by_offsets))
+
+    def _batch(self, id_: str, one: _Progress, born: Births) -> LoggedBatch:
+        sums = self._stages.pop((id_, one.batch), None)
+        known = bisect_right(self._cores, (one.admitted_s, math.inf))
+        tasks = max(sums.tasks if sums else 1, 1)
+        return LoggedBatch(
+            number=one.batch,
+            admitted_s=one.admitted_s,
+            duration_s=max(one.took_s - one.waited_s, 1e-3),
+            rows=one.rows,
+            tasks=tasks,
+            slots=(self._cores[known - 1][1] if known else 0) or tasks,
+            work_s=sums.run_ms / 1e3 if sums and sums.run_ms else None,
+            born=born,
+            behind_rows=one.head - one.end if one.head is not None and one.end is not None else None,
+            state_rows=one.state_rows,
+            state_partitions=one.state_partitions,
+        )
+
+
+def read_application(events: Iterable[Event]) -> LoggedApplication:
+    reader = Reader()
+    for event in events:
+        reader.take(event)
+    return reader.application()
+
+
+def _offsets(told: Mapping[str, Any], what: str) -> float | None:
+    """The offsets of a Kafka source added up over its partitions; ``None`` of any other source."""
+    total = 0.0
+    for source in told.get("sources", ()):
+        text = source.get(what)
+        try:
+            found = json.loads(text) if isinstance(text, str) else text
+        except ValueError:
+            return None
+        if not isinstance(found, dict) or not found:
+            return None
+        for partitions in found.values():
+            if not isinstance(partitions, dict):
+                return None
+            total += sum(float(offset) for offset in partitions.values())
+    return total or None
+
+
+def _between(since_s: float, until_s: float, rows: int) -> Births:
+    step = (until_s - since_s) / _PARTS
+    return Births.of((since_s + step * (i + 0.5), rows / _PARTS) for i in range(_PARTS))
+
+
+def _by_curve(heads: list[tuple[float, float]], first: float, end: float, rows: int) -> Births:
+    """Where the curve of the topic's newest offsets passed the batch's own offsets."""
+    step = (end - first) / _PARTS
+    return Births.of((_passed_s(heads, first + step * (i + 0.5)), rows / _PARTS) for i in range(_PARTS))
+
+
+def _passed_s(heads: list[tuple[float, float]], offset: float) -> float:
+    at = bisect_left(heads, offset, key=lambda head: head[1])
+    if at in (0, len(heads)):
+        return heads[min(at, len(heads) - 1)][0]
+    (since_s, low), (until_s, high) = heads[at - 1], heads[at]
+    return since_s + (until_s - since_s) * (offset - low) / (high - low)
+
+
+def _assumed(by_offsets: bool) -> str:
+    if by_offsets:
+        return "births of rows by the topic's newest offsets, as each batch saw them"
+    return "rows taken to arrive evenly between the beginnings of two batches; what waited outside is not seen"

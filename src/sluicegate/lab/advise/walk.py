@@ -1,0 +1,222 @@
+"""A query in batches under the control loop: the law of its batches, the load that it had, the policy's own timing.
+
+    a batch takes the n rows that wait, for o + c k + n/(k mu) seconds; the next one begins when it ends, or when its
+    trigger is due; what a row waited until its batch ended is its latency
+
+The loop is ticked as on Spark. Slots that were asked for come ``startup_s`` later and are paid for from the asking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sluicegate.control.loop import Settings, start, tick
+from sluicegate.domain import Batch, Goal, Observation, OperatorObservation, Sojourn
+from sluicegate.domain.births import quantile_s
+from sluicegate.model.batch_fit import BatchLaw
+
+Floats = NDArray[np.float64]
+OPERATOR = "query"
+WINDOW_S = 10.0
+"""Rows count as on time where every promise held over the rows that came out within this time."""
+_PARTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Rows per second, step by step, and how often a batch may begin."""
+
+    per_s: tuple[float, ...]
+    step_s: float
+    trigger_s: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return len(self.per_s) * self.step_s
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """What a policy would have used and kept. ``kept`` is ``None`` without a promise."""
+
+    slot_seconds: float
+    kept: float | None
+    moves: int
+    most: int
+    slots: tuple[tuple[float, int], ...]
+    p95_s: float | None
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Course:
+    """The query while it runs."""
+
+    law: BatchLaw
+    load: Load
+    times: Floats
+    total: Floats
+    k: int
+    startup_s: float
+    free_s: float = 0.0
+    taken: float = 0.0
+    coming: list[tuple[float, int]] = field(default_factory=list)
+    ages: list[tuple[float, float, float]] = field(default_factory=list)
+    """(when the batch ended, age, rows)"""
+
+    def rows_until(self, at_s: float) -> float:
+        return float(np.interp(at_s, self.times, self.total))
+
+    def ask(self, now_s: float, k: int) -> None:
+        asked = self.coming[-1][1] if self.coming else self.k
+        if k < asked:
+            self.coming, self.k = [], min(k, self.k)
+        elif k > asked:
+            self.coming.append((now_s + self.startup_s, k))
+
+    def until(self, until_s: float) -> list[Batch]:
+        """The batches that begin before then."""
+        done = []
+        while (begins_s := self._begins_s()) < until_s:
+            while self.coming and self.coming[0][0] <= begins_s:
+                self.k = self.coming.pop(0)[1]
+            first, end = self.taken, self.rows_until(begins_s)
+            took_s = (
+                self.law.overhead_s + self.law.per_task_s * self.k + (end - first) / (self.k * self.law.service_per_s)
+            )
+            done.append(Batch(end - first, self.k, took_s))
+            marks = np.interp(first + (end - first) * (np.arange(_PARTS) + 0.5) / _PARTS, self.total, self.times)
+            ends_s = begins_s + took_s
+            self.ages += [(ends_s, ends_s - float(at), (end - first) / _PARTS) for at in marks]
+            self.taken = end
+            self.free_s = max(ends_s, begins_s + self.load.trigger_s)
+        return done
+
+    def _begins_s(self) -> float:
+        """When a batch next has rows and may begin."""
+        if self.taken >= self.total[-1] - 1e-9:
+            return float("inf")
+        if self.rows_until(self.free_s) > self.taken + 1.0:
+            return self.free_s
+        return max(self.free_s, float(np.interp(min(self.taken + 1.0, self.total[-1]), self.total, self.times)))
+
+
+def walk(
+    settings: Settings, law: BatchLaw, load: Load, interval_s: float, startup_s: float, begin_with: int = 1
+) -> Walked:
+    """One policy along the whole load."""
+    course = _course(law, load, begin_with, startup_s)
+    state, asked, moves, slots = start(settings), begin_with, 0, [(0.0, begin_with)]
+    reasons: tuple[str, ...] = ()
+    now_s, seen = 0.0, 0
+    while now_s < load.seconds:
+        before_s, now_s = now_s, now_s + interval_s
+        batches = course.until(now_s)
+        fresh, seen = course.ages[seen:], len(course.ages)
+        observation = _observation(course, batches, fresh, before_s, now_s)
+        state, decision = tick(state, observation, now_s)
+        if decision.moves:
+            asked, moves, reasons = decision.running[OPERATOR], moves + 1, decision.reasons
+            slots.append((now_s, asked))
+            course.ask(now_s, asked)
+    return _walked(course, settings.goal, load, slots, moves, reasons)
+
+
+def fixed(law: BatchLaw, load: Load, k: int, goal: Goal) -> Walked:
+    """The same with a size that never changes."""
+    course = _course(law, load, k, 0.0)
+    course.until(load.seconds)
+    return _walked(course, goal, load, [(0.0, k)], 0, ())
+
+
+def fewest(law: BatchLaw, load: Load, goal: Goal, most: int, enough: Callable[[float], bool]) -> int | None:
+    """The least fixed size that keeps the promise often enough, by bisection; ``None`` where even ``most`` does not."""
+    low, high = 1, most
+    if not enough(fixed(law, load, most, goal).kept or 0.0):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        if enough(fixed(law, load, middle, goal).kept or 0.0):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _course(law: BatchLaw, load: Load, k: int, startup_s: float) -> _Course:
+    times = np.arange(len(load.per_s) + 1, dtype=np.float64)
+    total = np.concatenate([[0.0], np.cumsum(np.array(load.per_s) * load.step_s)])
+    # strictly rising, so that it can be inverted
+    return _Course(law, load, times * load.step_s, total + times * 1e-9, k, startup_s)
+
+
+def _observation(
+    course: _Course, batches: list[Batch], fresh: list[tuple[float, float, float]], before_s: float, now_s: float
+) -> Observation:
+    arrived = course.rows_until(now_s) - course.rows_until(before_s)
+    rate = arrived / (now_s - before_s)
+    rows = sum(batch.rows for batch in batches)
+    busy_s = sum(batch.duration_s for batch in batches)
+    waiting = course.rows_until(now_s) - course.taken
+    operator = OperatorObservation(
+        arrivals_per_s=rate,
+        service_per_s=rows / sum(b.duration_s * b.processors for b in batches) if rows else None,
+        utilisation=min(busy_s / (now_s - before_s), 1.0),
+        queue_rows=waiting,
+        batches=tuple(batches),
+    )
+    ages = [(age, rows) for _, age, rows in fresh]
+    weight = sum(rows for _, rows in ages)
+    sojourn = None
+    if weight > 0:
+        mean_s = sum(age * rows for age, rows in ages) / weight
+        sojourn = Sojourn(mean_s, quantile_s(ages, 0.5), quantile_s(ages, 0.95), quantile_s(ages, 0.99))
+    return Observation(
+        now_s,
+        rate,
+        {OPERATOR: course.k},
+        {OPERATOR: operator},
+        sojourn=sojourn,
+        throughput_per_s=rows / (now_s - before_s),
+        backlog_rows=waiting,
+        rescaling=bool(course.coming),
+    )
+
+
+def _walked(
+    course: _Course, goal: Goal, load: Load, slots: list[tuple[float, int]], moves: int, reasons: tuple[str, ...]
+) -> Walked:
+    ends = [*(at for at, _ in slots[1:]), load.seconds]
+    used = sum(n * max(end - at, 0.0) for (at, n), end in zip(slots, ends, strict=True))
+    ages = [(age, rows) for _, age, rows in course.ages]
+    return Walked(
+        slot_seconds=used,
+        kept=kept_share(course.ages, goal),
+        moves=moves,
+        most=max(n for _, n in slots),
+        slots=tuple(slots),
+        p95_s=quantile_s(ages, 0.95),
+        reasons=reasons,
+    )
+
+
+def kept_share(ages: list[tuple[float, float, float]], goal: Goal) -> float | None:
+    """Share of rows that came out in windows in which every latency promise held."""
+    bounds = goal.latency_bounds
+    if not bounds:
+        return None
+    windows: dict[int, list[tuple[float, float]]] = {}
+    for ended_s, age, rows in ages:
+        windows.setdefault(int(ended_s // WINDOW_S), []).append((age, rows))
+    kept = whole = 0.0
+    for found in windows.values():
+        weight = sum(rows for _, rows in found)
+        measured = {"mean": sum(age * rows for age, rows in found) / weight} if weight else {}
+        measured |= {what: quantile_s(found, int(what[1:]) / 100) or 0.0 for what in bounds if what != "mean"}
+        whole += weight
+        kept += weight if weight and all(measured[what] <= bound for what, bound in bounds.items()) else 0.0
+    return kept / whole if whole else 1.0

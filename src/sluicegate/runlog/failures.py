@@ -1,0 +1,61 @@
+"""Which operators fail now, or have stopped: a small file of the run's folder that whoever looks at the run can read.
+
+The pipeline's process writes it whenever something changes; while it names anybody, the promise is broken.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from sluicegate.runlog.files import read_if_there, write_whole
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """An operator whose batch failed and has not succeeded since; times are seconds since the epoch.
+
+    ``tries`` are all that failed, ``alike`` the last of them with the same error. Without a ``next_try_s`` it has
+    stopped. ``fault`` is whose it is: see ``sluicegate.spark.pipeline.failures``.
+    """
+
+    operator: str
+    batch: int
+    since_s: float
+    tries: int
+    alike: int
+    why: str
+    fault: str
+    next_try_s: float | None
+
+    @property
+    def stopped(self) -> bool:
+        return self.next_try_s is None
+
+    def line(self, now_s: float) -> str:
+        """
+        >>> Failing("count", 17, 88.0, 5, 5, "ConnectionRefusedError: [Errno 111]", "service", 108.0).line(now_s=100.0)
+        'count: batch 17 fails since 12 s, tried 5 times: ConnectionRefusedError: [Errno 111], next try in 8 s'
+        """
+        times = "once" if self.tries == 1 else f"{self.tries} times"
+        if self.next_try_s is None:
+            return f"{self.operator}: stopped at batch {self.batch}, tried {times}: {self.why}"
+        since_s, left_s = max(now_s - self.since_s, 0.0), self.next_try_s - now_s
+        then = f"next try in {left_s:.0f} s" if left_s >= 0.5 else "being tried again"
+        return f"{self.operator}: batch {self.batch} fails since {since_s:.0f} s, tried {times}: {self.why}, {then}"
+
+
+def write_failures(path: Path, failing: Iterable[Failing]) -> None:
+    write_whole(path, json.dumps({"operators": [asdict(one) for one in failing]}))
+
+
+def read_failures(path: Path) -> tuple[Failing, ...]:
+    """None where there is no such file, or one that another version wrote."""
+    try:
+        read: Any = json.loads(read_if_there(path) or "{}")
+        return tuple(Failing(**one) for one in read.get("operators", ()))
+    except (ValueError, TypeError, AttributeError):
+        return ()

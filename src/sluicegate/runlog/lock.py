@@ -1,0 +1,58 @@
+"""One pipeline a folder, by a lock that the system lets go of however the process ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from io import TextIOWrapper
+from pathlib import Path
+
+from sluicegate.errors import BadInput, EnvironmentLacks
+from sluicegate.runlog.layout import Layout
+
+
+def no_room(layout: Layout, problem: OSError) -> EnvironmentLacks:
+    """What to say when the folder cannot be written."""
+    told = problem.strerror or str(problem)
+    return EnvironmentLacks(f"cannot write to {layout.folder}: {told}; make room, or choose another folder")
+
+
+def locked(layout: Layout) -> TextIOWrapper:
+    """The lock of a folder, held until it is closed; a folder in which a pipeline runs is refused."""
+    try:
+        layout.folder.mkdir(parents=True, exist_ok=True)
+        lock = layout.lock.open("a+", encoding="utf-8")
+    except OSError as problem:
+        raise no_room(layout, problem) from problem
+    _take(lock, layout.folder, fcntl.LOCK_EX)
+    lock.truncate(0)
+    lock.write(f"{os.getpid()}\n")
+    lock.flush()
+    return lock
+
+
+def check_free(folder: Path) -> None:
+    """Refuse a folder that is none, or in which a pipeline runs: one look, before Spark takes its time to start.
+
+    The lock itself is taken when the pipeline starts; nothing is made here.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"{folder} is a file: give a folder for the pipeline")
+    layout = Layout(folder.absolute())
+    try:
+        lock = layout.lock.open("r", encoding="utf-8")
+    except OSError:
+        return  # nobody ran here, or what is wrong is said when the folder is made
+    with lock:
+        _take(lock, layout.folder, fcntl.LOCK_SH)
+
+
+def _take(lock: TextIOWrapper, folder: Path, how: int) -> None:
+    try:
+        fcntl.flock(lock, how | fcntl.LOCK_NB)
+    except OSError as problem:
+        lock.seek(0)
+        process = lock.read().strip()
+        lock.close()
+        who = f" (process {process})" if process else ""
+        raise BadInput(f"a pipeline runs in {folder} already{who}: stop it, or choose another folder") from problem

@@ -1,0 +1,54 @@
+"""Checksums of data files: a CRC-32 for every block of a file, so that tasks which share it check what each reads.
+
+Executors compute them as they finish a file and check them as they read it (``spark/jvm/FileSums.java``); this is the
+same in Python, for feeds and for those who check a folder without Spark.
+"""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+from sluicegate.spark.edges.manifest import DataFile
+from sluicegate.spark.edges.spoiled import data_spoiled
+
+BLOCK_BYTES = 2**20
+"""A task reads up to two blocks more than its share: half as large saves that and doubles what manifests carry."""
+_DIGITS = 8
+
+
+def sums_of(path: Path) -> tuple[int, str]:
+    """The bytes of a file, and its blocks' checksums as one string of eight hexadecimal digits each."""
+    size, sums = 0, []
+    with path.open("rb") as file:
+        while block := file.read(BLOCK_BYTES):
+            size += len(block)
+            sums.append(f"{zlib.crc32(block):08x}")
+    return size, "".join(sums)
+
+
+def check_size(edge: Path, number: int, file: DataFile) -> int:
+    """The bytes of a data file; refused where it is gone or has not the length it was written with."""
+    try:
+        size = (edge / file.path).stat().st_size
+    except FileNotFoundError:
+        raise data_spoiled(edge, number, file.path, "is missing") from None
+    if file.size is not None and size != file.size:
+        raise data_spoiled(edge, number, file.path, f"has {size} bytes, {file.size} were written")
+    return size
+
+
+def check_file(edge: Path, number: int, file: DataFile) -> None:
+    """Reads all of a data file; refused where it is not as it was written."""
+    check_size(edge, number, file)
+    if file.sums is None:
+        return
+    _, sums = sums_of(edge / file.path)
+    if sums != file.sums:
+        at = next(i for i in range(0, len(sums), _DIGITS) if sums[i : i + _DIGITS] != file.sums[i : i + _DIGITS])
+        first = at // _DIGITS * BLOCK_BYTES
+        raise data_spoiled(edge, number, file.path, changed(first, min(first + BLOCK_BYTES, file.size or 0)))
+
+
+def changed(first: int, end: int) -> str:
+    return f"was changed after it was written (the checksum of its bytes {first} to {end} does not match)"

@@ -1,0 +1,32 @@
+"""Two small records beside the manifests of an edge: the newest one published, and the oldest one that is not deleted.
+
+Manifests alone cannot show that the newest of them is gone, nor whether an old one was deleted by us or by somebody
+else. Each record is written over in place, after a publication and before a deletion, without a flush of its own: a
+record that a power failure lost, or that is torn, says nothing, and what the manifests say counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import zlib
+from pathlib import Path
+
+
+def write_mark(path: Path, number: int) -> None:
+    """All in one write of always the same length: readers see the old number or the new one."""
+    digits = f"{number:012d}"
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
+        os.write(handle, f"{digits} {zlib.crc32(digits.encode()):08x}\n".encode())
+    finally:
+        os.close(handle)
+
+
+def read_mark(path: Path) -> int | None:
+    """The number, or ``None`` where there is none, or none that can be trusted."""
+    with contextlib.suppress(OSError, ValueError):
+        digits, check = path.read_text(encoding="ascii").split()
+        if int(check, 16) == zlib.crc32(digits.encode()):
+            return int(digits)
+    return None

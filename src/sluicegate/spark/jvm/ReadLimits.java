@@ -1,0 +1,132 @@
+package sluicegate;
+
+import java.lang.ref.WeakReference;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.WeakHashMap;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import org.apache.spark.sql.connector.read.streaming.CompositeReadLimit;
+import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.ReadMaxRows;
+import org.apache.spark.sql.connector.read.streaming.ReadMinRows;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * What the sources of a running query may give to its next batch: so many rows, none before some moment, or none at all.
+ *
+ * <p>Spark asks the sources in {@code StreamExecution.uniqueSources}, each with a read limit, for every batch it may start;
+ * that map can be replaced between two batches. While it is empty nothing is asked and no batch starts, whatever kind the
+ * sources are: that is how a query is held, and how it is paced. Rows are limited where a source knows {@link ReadMaxRows},
+ * which is Kafka's; other sources keep the limits they were given. Nothing of this reaches the checkpoint.
+ */
+public final class ReadLimits {
+  private static final String KAFKA = "org.apache.spark.sql.kafka010.";
+  private static final String ASKING = "Getting offsets from";
+  private static final Map<StreamExecution, ReadLimits> KNOWN = Collections.synchronizedMap(new WeakHashMap<>());
+  private static final ScheduledThreadPoolExecutor LATER = new ScheduledThreadPoolExecutor(1, ReadLimits::thread);
+
+  private final WeakReference<StreamExecution> query;
+  private Map<SparkDataStream, ReadLimit> asGiven = Map.of();
+  private long mostRows = Long.MAX_VALUE;
+  private long closedUntilNs = System.nanoTime();
+  private boolean held;
+
+  private ReadLimits(StreamExecution query) {
+    this.query = new WeakReference<>(query);
+  }
+
+  /** At most so many rows a batch from each source that can be limited; the user's own limit holds where it is lower. */
+  public static void mostRows(StreamExecution query, long rows) {
+    of(query).change(limits -> limits.mostRows = Math.max(rows, 1));
+  }
+
+  /** No batch starts in the next so many milliseconds; 0 opens at once. Call it from within a batch to pace the next. */
+  public static void pause(StreamExecution query, long ms) {
+    ReadLimits limits = of(query);
+    limits.change(l -> l.closedUntilNs = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ms));
+    if (ms > 0) {
+      LATER.schedule(limits::apply, ms, TimeUnit.MILLISECONDS);
+    }
+  }
+
+  /**
+   * No batch starts until {@link #release}. Waits until the query no longer asks its sources, and says whether that is
+   * so: a source that was asked before may still start one batch.
+   */
+  public static boolean hold(StreamExecution query, long waitMs) throws InterruptedException {
+    of(query).change(limits -> limits.held = true);
+    long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(waitMs);
+    do {
+      Thread.sleep(5);
+      if (!query.isActive() || !query.status().message().startsWith(ASKING)) {
+        return true;
+      }
+    } while (System.nanoTime() < until);
+    return false;
+  }
+
+  /** Batches start again as before {@link #hold}. */
+  public static void release(StreamExecution query) {
+    of(query).change(limits -> limits.held = false);
+  }
+
+  private static ReadLimits of(StreamExecution query) {
+    return KNOWN.computeIfAbsent(query, ReadLimits::new);
+  }
+
+  private synchronized void change(Consumer<ReadLimits> how) {
+    how.accept(this);
+    apply();
+  }
+
+  /** Sources are there a moment after a query has started, and before its first batch: until then, look again. */
+  private synchronized void apply() {
+    StreamExecution running = query.get();
+    if (running == null || !running.isActive()) {
+      return;
+    }
+    if (asGiven.isEmpty()) {
+      asGiven = new LinkedHashMap<>(CollectionConverters.asJava(running.uniqueSources()));
+      if (asGiven.isEmpty()) {
+        LATER.schedule(this::apply, 1, TimeUnit.MILLISECONDS);
+        return;
+      }
+    }
+    Map<SparkDataStream, ReadLimit> now = new LinkedHashMap<>();
+    if (!held && System.nanoTime() - closedUntilNs >= 0) {
+      asGiven.forEach((source, limit) -> now.put(source, limited(source, limit)));
+    }
+    running.uniqueSources_$eq(scala.collection.immutable.Map$.MODULE$.from(CollectionConverters.asScala(now)));
+  }
+
+  private ReadLimit limited(SparkDataStream source, ReadLimit given) {
+    if (!source.getClass().getName().startsWith(KAFKA) || mostRows == Long.MAX_VALUE) {
+      return given;
+    }
+    if (given instanceof ReadMaxRows rows) {
+      return ReadLimit.maxRows(Math.min(rows.maxRows(), mostRows));
+    }
+    if (given instanceof CompositeReadLimit several) {
+      ReadLimit[] parts = several.getReadLimits().clone();
+      for (int i = 0; i < parts.length; i++) {
+        parts[i] = parts[i] instanceof ReadMaxRows rows ? limited(source, rows) : parts[i];
+      }
+      return ReadLimit.compositeLimit(parts);
+    }
+    if (given instanceof ReadMinRows) {
+      return ReadLimit.compositeLimit(new ReadLimit[] {given, ReadLimit.maxRows(mostRows)});
+    }
+    return ReadLimit.maxRows(mostRows);
+  }
+
+  private static Thread thread(Runnable work) {
+    Thread thread = new Thread(work, "sluicegate-read-limits");
+    thread.setDaemon(true);
+    return thread;
+  }
+}

@@ -1,0 +1,353 @@
+package sluicegate.attach;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.WeakHashMap;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.SparkSession;
+import sluicegate.NodeLoads;
+
+/** One application that is attached: what is known of it, the plan in force, and the threads that keep both current. */
+public final class Attachment {
+  private static final String KEYS = "spark.sluicegate.";
+  private static final Set<SparkSession> RULED = Collections.newSetFromMap(new WeakHashMap<>());
+  private static volatile Attachment current;
+
+  final SparkContext context;
+  final Guard guard;
+  final Queries queries = new Queries();
+  final RunFolder folder;
+
+  private final boolean touches;
+  private final String noExecutors;
+  private final Map<String, String> hosts = new ConcurrentHashMap<>();
+  private final Map<String, Integer> cores = new ConcurrentHashMap<>();
+  private final Map<String, Map<String, Integer>> seated = new ConcurrentHashMap<>();
+  private final Map<String, StatePlaces.Placed> places = new ConcurrentHashMap<>();
+  private final ScheduledExecutorService clock = Executors.newSingleThreadScheduledExecutor(Attachment::daemon);
+  private final Watch watch;
+  private final ExecutorLever lever = new ExecutorLever(this);
+  private final ControllerProcess controller;
+  private volatile SparkSession session;
+  private volatile WantedPlan plan = WantedPlan.NONE;
+  private volatile String planStamp;
+  private volatile double lastCame;
+  private volatile Runnable untab = () -> {};
+
+  private Attachment(SparkContext context, String application) throws Exception {
+    this.context = context;
+    guard = new Guard(context.conf().get(KEYS + "test.faults", ""));
+    String version = context.conf().get(KEYS + "test.version", context.version());
+    touches = SparkInternals.tried(version);
+    if (!touches) {
+      guard.once("Spark " + version + " was not tried (" + SparkInternals.TRIED + "x was): it observes, and moves nothing");
+    } else {
+      SparkInternals.forgetStore(); // what executors will call: better it fails here
+    }
+    folder = new RunFolder(folderOf(context, application));
+    noExecutors = ExecutorLever.refusal(context);
+    if (noExecutors != null && context.conf().contains(KEYS + "executors")) {
+      guard.once("executors are not moved: " + noExecutors);
+    }
+    seed();
+    describeApplication(application);
+    describe();
+    watch = new Watch(this);
+    String python = context.conf().get(KEYS + "python", "python3");
+    boolean wanted = !context.conf().get(KEYS + "controller", "process").equals("none");
+    controller = wanted ? new ControllerProcess(this, python) : null;
+    every(200, "plan", this::readPlan);
+    every(500, "executors", this::moveExecutors);
+    every(1000, "controller", this::watchController);
+    every(1000, "nodes", this::writeNodes);
+  }
+
+  /** The attachment of this process; null where there is none. */
+  static Attachment current() {
+    return current;
+  }
+
+  /** Attaches an application, once. A problem is one line in the log, and the application goes on without. */
+  public static synchronized String attach(SparkContext context, String application) {
+    if (current != null && current.context == context) {
+      return "";
+    }
+    detach(); // what is left of an application that this process ran before
+    try {
+      Attachment made = new Attachment(context, application);
+      context.addSparkListener(made.watch);
+      made.guard.run("tab", () -> made.untab = Tab.attach(made));
+      current = made;
+      return "";
+    } catch (Throwable problem) {
+      Guard.say("not attached, the application goes on without: " + problem);
+      return problem.toString();
+    }
+  }
+
+  /** For a session that is there already: queries started from now on follow the plan. */
+  public static String attachSession(SparkSession session) {
+    SparkContext context = SparkInternals.context(session);
+    String problem = attach(context, context.applicationId());
+    boolean configured = context.conf().get("spark.sql.extensions", "").contains(Extension.class.getName());
+    if (problem.isEmpty() && !configured && RULED.add(session)) {
+      SparkInternals.addRule(session);
+    }
+    if (problem.isEmpty()) {
+      current.session = session;
+    }
+    return problem;
+  }
+
+  /** Spark as it is from the next batch on; executors stay as they are. */
+  public static synchronized void detach() {
+    Attachment last = current;
+    current = null;
+    if (last != null) {
+      last.close();
+    }
+  }
+
+  /** Ends one attachment, whoever is attached since. */
+  static synchronized void end(Attachment which) {
+    if (current == which) {
+      detach();
+    }
+  }
+
+  /** Where the application's record is. */
+  public static String folder() {
+    Attachment now = current;
+    return now == null ? null : now.folder.path.toString();
+  }
+
+  private void close() {
+    guard.run("close", () -> context.removeSparkListener(watch));
+    guard.run("close", () -> untab.run());
+    clock.shutdownNow();
+    watch.close();
+    guard.run("close", () -> queries.all().forEach(one -> one.active = false));
+    guard.run("close", this::describe);
+    if (controller != null) {
+      guard.run("close", controller::close);
+    }
+    guard.run("close", folder::close);
+  }
+
+  // ---- what the rule asks
+
+  boolean moves(Guard.Lever which) {
+    return touches && guard.has(which);
+  }
+
+  WantedPlan plan() {
+    return plan;
+  }
+
+  String nameOf(String id, SparkSession asking) {
+    session = asking;
+    Queries.Query known = queries.byId(id);
+    if (known != null) {
+      return known.name;
+    }
+    var found = SparkInternals.query(asking, id);
+    return found == null ? null : queries.started(id, found.runId().toString(), found.name()).name;
+  }
+
+  /** Executors that may be given tasks, as Spark names places. */
+  List<String> seats() {
+    List<String> found = new ArrayList<>();
+    new TreeMap<>(hosts).forEach((id, host) -> {
+      if (!lever.leaves(id)) {
+        found.add(SparkInternals.seat(host, id));
+      }
+    });
+    return found;
+  }
+
+  /** Whether queries before this one, by name, fill a seat: so that two never step aside for each other at once. */
+  boolean taken(String seat, String query) {
+    int tasks = 0;
+    for (var other : seated.entrySet()) {
+      tasks += other.getKey().compareTo(query) < 0 ? other.getValue().getOrDefault(seat, 0) : 0;
+    }
+    return tasks >= executorCores();
+  }
+
+  void took(String query, List<String> seats, int[] tasks, StatePlaces.Placed placed) {
+    places.put(query, placed);
+    Map<String, Integer> now = new HashMap<>();
+    for (int i = 0; i < tasks.length; i++) {
+      now.put(seats.get(i), tasks[i]);
+    }
+    seated.put(query, now);
+  }
+
+  /** Where the state of the last batch was put; null where Spark chose. */
+  StatePlaces.Placed placesOf(String query) {
+    return places.get(query);
+  }
+
+  void ended(String query) {
+    places.remove(query);
+    seated.remove(query);
+    lever.batchEnded(query);
+  }
+
+  // ---- what the listener tells
+
+  void cores(String executor, int count) {
+    cores.put(executor, count);
+  }
+
+  void came(String executor, String host) {
+    if (!executor.equals("driver")) {
+      hosts.put(executor, host);
+      lastCame = System.currentTimeMillis() / 1e3;
+    }
+  }
+
+  void left(String executor) {
+    hosts.remove(executor);
+    cores.remove(executor);
+    lever.left(executor);
+    NodeLoads.forget(executor);
+  }
+
+  void batchEnded(String query) {
+    lever.batchEnded(query);
+  }
+
+  double lastCameSeconds() {
+    return lastCame;
+  }
+
+  Double triggerSeconds(String id) {
+    return session == null ? null : SparkInternals.triggerSeconds(session, id);
+  }
+
+  List<String> executors() {
+    return List.copyOf(hosts.keySet());
+  }
+
+  int executorCores() {
+    return cores.values().stream().mapToInt(Integer::intValue).max().orElse(1);
+  }
+
+  /** Tasks that can run at once. */
+  int slots() {
+    int each = Math.max(context.conf().getInt("spark.task.cpus", 1), 1);
+    if (context.isLocal()) {
+      return context.defaultParallelism();
+    }
+    return cores.entrySet().stream().filter(e -> hosts.containsKey(e.getKey())).mapToInt(e -> e.getValue() / each).sum();
+  }
+
+  // ---- the folder
+
+  void describe() throws Exception {
+    folder.write("pipeline.json", queries.description(context.appName()));
+  }
+
+  private void describeApplication(String application) throws Exception {
+    ObjectNode out = RunFolder.JSON.createObjectNode().put("application", application).put("name", context.appName());
+    out.put("master", context.master()).put("spark", context.version()).put("touches", touches);
+    out.put("local", context.isLocal()).put("no_executors", noExecutors).put("started_s", now());
+    ObjectNode settings = out.putObject("settings");
+    for (var one : context.conf().getAllWithPrefix(KEYS)) {
+      settings.put(one._1(), one._2());
+    }
+    folder.write("application.json", out);
+  }
+
+  private void readPlan() throws Exception {
+    String stamp = folder.stamp("plan.json");
+    if (stamp == null) {
+      plan = WantedPlan.NONE;
+    } else if (!stamp.equals(planStamp)) {
+      JsonNode document = folder.read("plan.json");
+      plan = document == null ? WantedPlan.NONE : WantedPlan.of(document);
+    }
+    planStamp = stamp;
+  }
+
+  private void moveExecutors() {
+    if (noExecutors != null || !moves(Guard.Lever.EXECUTORS)) {
+      return;
+    }
+    try {
+      guard.fault("lever");
+      lever.step(plan.executors());
+    } catch (Throwable problem) {
+      guard.giveUp(Guard.Lever.EXECUTORS, problem.toString());
+    }
+  }
+
+  private void watchController() throws Exception {
+    if (controller != null) {
+      controller.watch();
+    }
+  }
+
+  private void writeNodes() throws Exception {
+    ObjectNode out = RunFolder.JSON.createObjectNode().put("at_s", now()).put("slots", slots());
+    out.set("executors", RunFolder.JSON.valueToTree(context.isLocal() ? null : hosts.size()));
+    out.put("executor_cores", executorCores());
+    ObjectNode busy = out.putObject("busy");
+    if (session != null) {
+      queries.all().stream().filter(one -> one.active).forEach(one -> busy.put(one.name, SparkInternals.busy(session, one.run)));
+    }
+    ArrayNode loads = out.putArray("loads");
+    NodeLoads.told().lines().filter(line -> !line.isBlank()).forEach(loads::add);
+    folder.write("nodes.json", out);
+  }
+
+  private void seed() {
+    for (var one : scala.jdk.javaapi.CollectionConverters.asJava(knownExecutors())) {
+      cores(one.id(), one.totalCores());
+      came(one.id(), one.hostPort().replaceAll(":\\d+$", ""));
+    }
+    lastCame = 0;
+  }
+
+  private scala.collection.immutable.Seq<org.apache.spark.status.api.v1.ExecutorSummary> knownExecutors() {
+    return context.statusStore().executorList(true);
+  }
+
+  private void every(long millis, String what, Guard.Body body) {
+    clock.scheduleWithFixedDelay(() -> guard.run(what, body), 0, millis, TimeUnit.MILLISECONDS);
+  }
+
+  private static Thread daemon(Runnable body) {
+    Thread thread = new Thread(body, "sluicegate-clock");
+    thread.setDaemon(true);
+    return thread;
+  }
+
+  private static double now() {
+    return System.currentTimeMillis() / 1e3;
+  }
+
+  private static Path folderOf(SparkContext context, String application) {
+    String given = context.conf().get(KEYS + "folder", "");
+    if (!given.isEmpty()) {
+      return Path.of(given).toAbsolutePath();
+    }
+    String home = System.getenv("SLUICEGATE_HOME");
+    Path base = home == null || home.isEmpty() ? Path.of(System.getProperty("user.home"), ".sluicegate") : Path.of(home);
+    return base.resolve("attached").resolve(application).toAbsolutePath();
+  }
+}

@@ -1,0 +1,100 @@
+package sluicegate.attach;
+
+import java.util.Comparator;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.SparkContext;
+
+/**
+ * Brings the application's executors to what the plan wants.
+ *
+ * <p>More are asked for at once. Fewer: the newest first give their state away, which takes each query one batch, and are
+ * then drained; where draining is off they are killed.
+ */
+final class ExecutorLever {
+  private static final long AGAIN_NANOS = 30_000_000_000L;
+  private static final long MOST_GIVING_NANOS = 15_000_000_000L;
+
+  private final Attachment attachment;
+  private final Set<String> giving = ConcurrentHashMap.newKeySet();
+  private final Set<String> drained = ConcurrentHashMap.newKeySet();
+  private final Set<String> waitsFor = ConcurrentHashMap.newKeySet();
+  private int asked;
+  private long askedAt;
+  private long givingSince;
+
+  ExecutorLever(Attachment attachment) {
+    this.attachment = attachment;
+  }
+
+  /** Why executors cannot be moved here, or null. */
+  static String refusal(SparkContext context) {
+    if (context.isLocal()) {
+      return "master " + context.master() + " has no executors that could come and go";
+    }
+    if (context.conf().getBoolean("spark.dynamicAllocation.enabled", false)) {
+      return "spark.dynamicAllocation.enabled is true, so executors stay Spark's; only tasks are moved";
+    }
+    return SparkInternals.client(context) == null ? "this master cannot add or remove executors" : null;
+  }
+
+  boolean leaves(String executor) {
+    return giving.contains(executor) || drained.contains(executor);
+  }
+
+  void left(String executor) {
+    giving.remove(executor);
+    drained.remove(executor);
+  }
+
+  void batchEnded(String query) {
+    waitsFor.remove(query);
+  }
+
+  void step(int wanted) {
+    if (wanted <= 0) {
+      giving.clear();
+      return;
+    }
+    List<String> here = attachment.executors().stream().filter(one -> !drained.contains(one)).sorted(NEWEST_LAST).toList();
+    long now = System.nanoTime();
+    if (wanted >= here.size()) {
+      giving.clear();
+      if (wanted != asked || (wanted > here.size() && now - askedAt > AGAIN_NANOS)) {
+        ask(wanted, now);
+      }
+      return;
+    }
+    List<String> last = here.subList(wanted, here.size());
+    if (giving.retainAll(last) | giving.addAll(last)) {
+      givingSince = now;
+      waitsFor.clear();
+      attachment.queries.all().stream().filter(one -> one.active).forEach(one -> waitsFor.add(one.name));
+    }
+    if (waitsFor.isEmpty() || now - givingSince > MOST_GIVING_NANOS) {
+      ask(wanted, now);
+      last.forEach(this::remove);
+    }
+  }
+
+  private void ask(int total, long now) {
+    asked = total;
+    askedAt = now;
+    if (!SparkInternals.ask(attachment.context, total)) {
+      attachment.guard.once("the master did not take the request for " + total + " executors");
+    }
+  }
+
+  private void remove(String executor) {
+    drained.add(executor);
+    giving.remove(executor);
+    boolean drains = attachment.context.conf().getBoolean("spark.decommission.enabled", false);
+    if (!drains || !SparkInternals.drain(attachment.context, executor)) {
+      SparkInternals.kill(attachment.context, executor);
+    }
+  }
+
+  private static final Comparator<String> NEWEST_LAST =
+      Comparator.<String>comparingInt(String::length).thenComparing(Comparator.naturalOrder());
+}

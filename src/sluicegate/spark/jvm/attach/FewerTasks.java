@@ -1,0 +1,94 @@
+package sluicegate.attach;
+
+import java.util.List;
+import org.apache.spark.rdd.PartitionCoalescer;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.execution.SparkPlan;
+import scala.Option;
+import scala.collection.immutable.IndexedSeq;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** The same partitions in fewer tasks, one after the other in each; those with state where their state is. */
+public final class FewerTasks extends SparkPlan {
+  private static final long serialVersionUID = 1L;
+
+  private final String query;
+  private final int tasks;
+  private final boolean stateful;
+  private final SparkPlan child;
+
+  FewerTasks(String query, int tasks, boolean stateful, SparkPlan child) {
+    this.query = query;
+    this.tasks = tasks;
+    this.stateful = stateful;
+    this.child = child;
+  }
+
+  @Override
+  public RDD<InternalRow> doExecute() {
+    RDD<InternalRow> rows = child.execute();
+    Attachment attachment = Attachment.current();
+    try {
+      int parts = rows.getNumPartitions();
+      if (attachment == null || parts == 0 || (parts <= tasks && !stateful)) {
+        return rows;
+      }
+      attachment.guard.fault("node");
+      var places = Option.<PartitionCoalescer>apply(new StatePlaces(query, stateful));
+      return new OneByOne(rows).coalesce(tasks, false, places, null);
+    } catch (Throwable problem) {
+      if (attachment != null) {
+        attachment.guard.giveUp(Guard.Lever.TASKS, problem.toString());
+      }
+      return rows;
+    }
+  }
+
+  @Override
+  public Seq<Attribute> output() {
+    return child.output();
+  }
+
+  @Override
+  public Seq<SparkPlan> children() {
+    return CollectionConverters.asScala(List.of(child)).toSeq();
+  }
+
+  @Override
+  public SparkPlan withNewChildrenInternal(IndexedSeq<SparkPlan> children) {
+    return new FewerTasks(query, tasks, stateful, children.head());
+  }
+
+  @Override
+  public String nodeName() {
+    return "SluicegateFewerTasks";
+  }
+
+  @Override
+  public int productArity() {
+    return 2;
+  }
+
+  @Override
+  public Object productElement(int at) {
+    return at == 0 ? (Object) tasks : child;
+  }
+
+  @Override
+  public boolean canEqual(Object other) {
+    return other instanceof FewerTasks;
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof FewerTasks that && that.tasks == tasks && that.child.equals(child);
+  }
+
+  @Override
+  public int hashCode() {
+    return 31 * tasks + child.hashCode();
+  }
+}

@@ -1,0 +1,35 @@
+package sluicegate.attach;
+
+import org.apache.spark.Partition;
+import org.apache.spark.TaskContext;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.InternalRow;
+import scala.collection.Iterator;
+import scala.reflect.ClassTag;
+import scala.reflect.ClassTag$;
+
+/**
+ * The same partitions; before each, the state store that the one before left with the thread is forgotten.
+ *
+ * <p>Spark hands a store from the operator that reads it to the one that writes it by the thread, and never expected two
+ * partitions in one task: the second would write to the store of the first.
+ */
+final class OneByOne extends RDD<InternalRow> {
+  private static final long serialVersionUID = 1L;
+  private static final ClassTag<InternalRow> ROW = ClassTag$.MODULE$.apply(InternalRow.class);
+
+  OneByOne(RDD<InternalRow> of) {
+    super(of, ROW);
+  }
+
+  @Override
+  public Partition[] getPartitions() {
+    return firstParent(ROW).partitions();
+  }
+
+  @Override
+  public Iterator<InternalRow> compute(Partition partition, TaskContext task) {
+    SparkInternals.forgetStore();
+    return this.<InternalRow>firstParent(ROW).iterator(partition, task);
+  }
+}

@@ -1,0 +1,105 @@
+package sluicegate.attach;
+
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.execution.SparkPlan;
+
+/**
+ * Puts a coalescing node on top of whole stages of a streaming query, at every batch.
+ *
+ * <p>Never inside a stage: what stateful operators see of their partitioning stays as it is. On top of a stage is below an
+ * exchange, or at the root below the node that writes.
+ */
+public final class PlanRule extends Rule<SparkPlan> {
+  private final SparkSession session;
+
+  PlanRule(SparkSession session) {
+    this.session = session;
+  }
+
+  @Override
+  public String ruleName() {
+    return "sluicegate.attach.PlanRule";
+  }
+
+  @Override
+  public SparkPlan apply(SparkPlan plan) {
+    Attachment attachment = Attachment.current();
+    if (attachment == null || !attachment.moves(Guard.Lever.TASKS)) {
+      return plan;
+    }
+    long began = System.nanoTime();
+    try {
+      attachment.guard.fault("rule");
+      return moved(plan, attachment);
+    } catch (Throwable problem) {
+      attachment.guard.giveUp(Guard.Lever.TASKS, problem.toString());
+      return plan;
+    } finally {
+      attachment.guard.timed(Guard.Lever.TASKS, began);
+    }
+  }
+
+  private SparkPlan moved(SparkPlan plan, Attachment attachment) {
+    var context = SparkInternals.context(session);
+    String id = context.getLocalProperty(SparkInternals.QUERY_ID);
+    WantedPlan wanted = attachment.plan();
+    if (id == null || wanted.queries().isEmpty() || context != attachment.context) {
+      return plan;
+    }
+    String name = attachment.nameOf(id, session);
+    WantedPlan.Query query = name == null ? null : wanted.queries().get(name);
+    if (query == null || !SparkInternals.movable(plan)) {
+      return plan;
+    }
+    String batch = context.getLocalProperty(SparkInternals.BATCH_ID);
+    return new Walk(name, query, batch == null ? -1 : Long.parseLong(batch)).over(plan);
+  }
+
+  /** One plan, from its leaves to its root; stages are numbered in that order. */
+  private static final class Walk {
+    private final String name;
+    private final WantedPlan.Query query;
+    private final long batch;
+    private int stage;
+
+    Walk(String name, WantedPlan.Query query, long batch) {
+      this.name = name;
+      this.query = query;
+      this.batch = batch;
+    }
+
+    SparkPlan over(SparkPlan plan) {
+      SparkPlan below = inner(plan);
+      // with adaptive execution a stage is planned alone, and its root is the exchange that was dealt with already
+      return SparkInternals.isExchange(plan) ? below : root(below);
+    }
+
+    private SparkPlan inner(SparkPlan plan) {
+      if (SparkInternals.isBroadcast(plan)) {
+        return plan;
+      }
+      SparkPlan below = SparkInternals.withChildren(plan, this::inner);
+      boolean ends = SparkInternals.isShuffle(below) && SparkInternals.streams(below.children().head());
+      return ends ? SparkInternals.withChildren(below, this::top) : below;
+    }
+
+    private SparkPlan root(SparkPlan plan) {
+      if (SparkInternals.isWrite(plan)) {
+        return SparkInternals.withChildren(plan, this::root);
+      }
+      if (SparkInternals.isGlobalSort(plan) || SparkInternals.isUnknownRoot(plan)) {
+        return plan;
+      }
+      // an order within partitions holds only if they are joined below it
+      return SparkInternals.isSort(plan) ? SparkInternals.withChildren(plan, this::top) : top(plan);
+    }
+
+    private SparkPlan top(SparkPlan plan) {
+      String kind = SparkInternals.kind(plan);
+      int tasks = query.tasksOf(kind, stage++, batch);
+      boolean there = plan instanceof FewerTasks;
+      return tasks <= 0 || there ? plan : new FewerTasks(name, tasks, kind.equals(SparkInternals.STATE), plan);
+    }
+  }
+}

@@ -1,0 +1,105 @@
+package sluicegate.attach;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileLock;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.List;
+
+/** The application's folder, in the formats of a pipeline's run log: what the controller and the pages read and write. */
+final class RunFolder {
+  static final ObjectMapper JSON = new ObjectMapper();
+  private static final long MOST_BYTES = 2_000_000;
+  private static final int TAIL_BYTES = 60_000;
+
+  final Path path;
+  private final FileLock lock;
+
+  /** Takes the folder; says in one line why it cannot. */
+  RunFolder(Path path) throws IOException {
+    this.path = path;
+    Files.createDirectories(path);
+    FileChannel channel = FileChannel.open(path.resolve("lock"), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+    FileLock taken = null;
+    try {
+      taken = channel.tryLock();
+    } catch (java.nio.channels.OverlappingFileLockException same) {
+      taken = null;
+    }
+    if (taken == null) {
+      channel.close();
+      throw new IOException("another application is attached there: set another spark.sluicegate.folder");
+    }
+    lock = taken;
+  }
+
+  void close() throws IOException {
+    lock.channel().close();
+  }
+
+  /** Readers see the old file or the new one, never half of one. */
+  synchronized void write(String name, JsonNode document) throws IOException {
+    Path draft = path.resolve("." + name + ".draft");
+    Files.writeString(draft, document.toString());
+    Files.move(draft, path.resolve(name), StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+  }
+
+  /** One more line of a query's batches; a full file is put aside first. */
+  void batch(String query, JsonNode line) throws IOException {
+    Path log = path.resolve("operators").resolve(query).resolve("batches.jsonl");
+    Files.createDirectories(log.getParent());
+    if (Files.exists(log) && Files.size(log) > MOST_BYTES) {
+      Files.move(log, log.resolveSibling("batches.jsonl.1"), StandardCopyOption.REPLACE_EXISTING);
+    }
+    Files.writeString(log, line + "\n", StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+  }
+
+  /** A document, or null where there is no such file. */
+  JsonNode read(String name) throws IOException {
+    try {
+      return JSON.readTree(Files.readAllBytes(path.resolve(name)));
+    } catch (NoSuchFileException gone) {
+      return null;
+    }
+  }
+
+  /** What changes when somebody writes the file; null where there is none. */
+  String stamp(String name) throws IOException {
+    try {
+      var found = Files.readAttributes(path.resolve(name), java.nio.file.attribute.BasicFileAttributes.class);
+      return found.lastModifiedTime() + "/" + found.fileKey() + "/" + found.size();
+    } catch (NoSuchFileException gone) {
+      return null;
+    }
+  }
+
+  /** The last lines of a log, newest last. */
+  List<JsonNode> last(String name, int count) throws IOException {
+    List<JsonNode> lines = new ArrayList<>();
+    if (!Files.exists(path.resolve(name))) {
+      return lines;
+    }
+    try (RandomAccessFile file = new RandomAccessFile(path.resolve(name).toFile(), "r")) {
+      long from = Math.max(file.length() - TAIL_BYTES, 0);
+      byte[] bytes = new byte[(int) (file.length() - from)];
+      file.seek(from);
+      file.readFully(bytes);
+      String[] texts = new String(bytes, StandardCharsets.UTF_8).split("\n");
+      for (int i = Math.max(texts.length - count, from > 0 ? 1 : 0); i < texts.length; i++) {
+        if (!texts[i].isBlank()) {
+          lines.add(JSON.readTree(texts[i]));
+        }
+      }
+    }
+    return lines;
+  }
+}

@@ -1,0 +1,242 @@
+package sluicegate.attach;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.time.Instant;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.apache.spark.executor.TaskMetrics;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerApplicationEnd;
+import org.apache.spark.scheduler.SparkListenerBlockManagerAdded;
+import org.apache.spark.scheduler.SparkListenerEvent;
+import org.apache.spark.scheduler.SparkListenerExecutorAdded;
+import org.apache.spark.scheduler.SparkListenerExecutorRemoved;
+import org.apache.spark.scheduler.SparkListenerJobStart;
+import org.apache.spark.scheduler.SparkListenerStageCompleted;
+import org.apache.spark.scheduler.StageInfo;
+import org.apache.spark.sql.streaming.StreamingQueryListener;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Hears of queries of all sessions, stages and executors, and writes one line for every finished batch.
+ *
+ * <p>Spark's own thread only hands events over: where ours is slow or stuck, events are dropped, nobody waits.
+ */
+final class Watch extends SparkListener {
+  private static final int MOST_WAITING = 20_000;
+  private static final int MOST_STAGES = 20_000;
+  private static final int COLD_BATCHES = 2;
+  private static final double UNSETTLED_S = 5.0;
+
+  private final Attachment attachment;
+  private final BlockingQueue<Runnable> waiting = new ArrayBlockingQueue<>(MOST_WAITING);
+  private final Thread thread = new Thread(this::work, "sluicegate-watch");
+  private final Map<Integer, String> batchOfStage = bounded();
+  private final Map<String, ArrayNode> stagesOfBatch = bounded();
+  private volatile boolean ended;
+
+  Watch(Attachment attachment) {
+    this.attachment = attachment;
+    thread.setDaemon(true);
+    thread.start();
+  }
+
+  /** Waits a moment for what is left to write. */
+  void close() {
+    ended = true;
+    try {
+      thread.join(2000);
+    } catch (InterruptedException stopped) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private void work() {
+    try {
+      while (!ended || !waiting.isEmpty()) {
+        Runnable next = waiting.poll(200, TimeUnit.MILLISECONDS);
+        if (next != null) {
+          next.run();
+        }
+      }
+    } catch (InterruptedException stopped) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private void later(String event, Guard.Body body) {
+    if (!waiting.offer(() -> attachment.guard.run(event, body))) {
+      attachment.guard.once("events come faster than they are written down: some batches are not seen");
+    }
+  }
+
+  /** Spark goes on stopping meanwhile: this very thread of its must not wait for ours. */
+  @Override
+  public void onApplicationEnd(SparkListenerApplicationEnd end) {
+    Thread last = new Thread(() -> Attachment.end(attachment), "sluicegate-end");
+    last.setDaemon(true);
+    last.start();
+  }
+
+  @Override
+  public void onExecutorAdded(SparkListenerExecutorAdded added) {
+    later("executor", () -> attachment.cores(added.executorId(), added.executorInfo().totalCores()));
+  }
+
+  @Override
+  public void onBlockManagerAdded(SparkListenerBlockManagerAdded added) {
+    later("executor", () -> attachment.came(added.blockManagerId().executorId(), added.blockManagerId().host()));
+  }
+
+  @Override
+  public void onExecutorRemoved(SparkListenerExecutorRemoved removed) {
+    later("executor", () -> attachment.left(removed.executorId()));
+  }
+
+  @Override
+  public void onJobStart(SparkListenerJobStart job) {
+    later("job", () -> begun(job));
+  }
+
+  @Override
+  public void onStageCompleted(SparkListenerStageCompleted stage) {
+    later("stage", () -> done(stage.stageInfo()));
+  }
+
+  @Override
+  public void onOtherEvent(SparkListenerEvent event) {
+    if (event instanceof StreamingQueryListener.Event) {
+      later("query", () -> told(event));
+    }
+  }
+
+  private void begun(SparkListenerJobStart job) {
+    String query = job.properties() == null ? null : job.properties().getProperty(SparkInternals.QUERY_ID);
+    if (query != null) {
+      String batch = query + "/" + job.properties().getProperty(SparkInternals.BATCH_ID);
+      CollectionConverters.asJava(job.stageIds()).forEach(stage -> batchOfStage.put((Integer) stage, batch));
+    }
+  }
+
+  private void done(StageInfo stage) {
+    String batch = batchOfStage.get(stage.stageId());
+    if (batch == null || stage.failureReason().isDefined()) {
+      return;
+    }
+    TaskMetrics metrics = stage.taskMetrics();
+    ObjectNode one = stagesOfBatch.computeIfAbsent(batch, none -> RunFolder.JSON.createArrayNode()).addObject();
+    one.put("tasks", stage.numTasks()).put("behind_shuffle", stage.parentIds().nonEmpty());
+    if (stage.submissionTime().isDefined() && stage.completionTime().isDefined()) {
+      one.put("wall_s", ((Long) stage.completionTime().get() - (Long) stage.submissionTime().get()) / 1e3);
+    }
+    one.put("run_s", metrics.executorRunTime() / 1e3).put("cpu_s", metrics.executorCpuTime() / 1e9);
+    one.put("rows_in", metrics.inputMetrics().recordsRead() + metrics.shuffleReadMetrics().recordsRead());
+    one.put("rows_out", metrics.outputMetrics().recordsWritten() + metrics.shuffleWriteMetrics().recordsWritten());
+  }
+
+  private void told(SparkListenerEvent event) throws Exception {
+    if (event instanceof StreamingQueryListener.QueryStartedEvent started) {
+      attachment.queries.started(started.id().toString(), started.runId().toString(), started.name());
+      attachment.describe();
+    } else if (event instanceof StreamingQueryListener.QueryProgressEvent progress) {
+      batch(RunFolder.JSON.readTree(progress.progress().json()));
+    } else if (event instanceof StreamingQueryListener.QueryTerminatedEvent ended) {
+      Queries.Query query = attachment.queries.byId(ended.id().toString());
+      if (query != null && query.run.equals(ended.runId().toString())) {
+        query.active = false;
+        attachment.ended(query.name);
+        attachment.describe();
+      }
+    }
+  }
+
+  private void batch(JsonNode progress) throws Exception {
+    String id = progress.path("id").asText();
+    ArrayNode stages = stagesOfBatch.remove(id + "/" + progress.path("batchId").asLong());
+    Queries.Query query = attachment.queries.byId(id);
+    if (query == null) { // attached to a query that runs already
+      query = attachment.queries.started(id, progress.path("runId").asText(), progress.path("name").asText(null));
+    }
+    if (Queries.describe(query, progress)) {
+      attachment.describe();
+    }
+    if (!progress.path("durationMs").has("addBatch")) {
+      return; // an idle trigger
+    }
+    query.batches++;
+    attachment.batchEnded(query.name);
+    attachment.folder.batch(query.name, line(query, progress, stages));
+  }
+
+  private ObjectNode line(Queries.Query query, JsonNode progress, ArrayNode stages) {
+    JsonNode took = progress.path("durationMs");
+    double started = Instant.parse(progress.path("timestamp").asText()).toEpochMilli() / 1e3;
+    double duration = took.path("triggerExecution").asDouble() / 1e3;
+    int tasks = 0;
+    int behind = 0;
+    double work = 0;
+    if (stages != null) {
+      for (JsonNode stage : stages) {
+        tasks = Math.max(tasks, stage.path("tasks").asInt());
+        behind = stage.path("behind_shuffle").asBoolean() ? Math.max(behind, stage.path("tasks").asInt()) : behind;
+        work += stage.path("run_s").asDouble();
+      }
+    }
+    tasks = behind > 0 ? behind : Math.max(tasks, 1);
+    ObjectNode line = RunFolder.JSON.createObjectNode();
+    line.put("batch", progress.path("batchId").asLong()).put("started_s", started);
+    line.put("published_s", started + duration - took.path("commitOffsets").asDouble() / 1e3);
+    line.put("duration_s", duration).put("rows", progress.path("numInputRows").asLong());
+    long out = progress.path("sink").path("numOutputRows").asLong(-1);
+    line.put("rows_out", out >= 0 ? out : progress.path("numInputRows").asLong());
+    line.put("processors", Math.max(Math.min(tasks, attachment.slots()), 1)).putNull("entered_s");
+    line.putArray("born");
+    boolean unsettled = attachment.lastCameSeconds() > started - UNSETTLED_S;
+    line.put("cold", query.batches <= COLD_BATCHES || unsettled).put("work_s", work);
+    line.putArray("task_s");
+    // what follows is known of attached queries only
+    line.put("tasks", tasks).put("slots", attachment.slots());
+    line.set("trigger_s", RunFolder.JSON.valueToTree(attachment.triggerSeconds(query.id)));
+    line.set("stages", stages == null ? RunFolder.JSON.createArrayNode() : stages);
+    line.set("took_ms", took);
+    line.set("places", RunFolder.JSON.valueToTree(attachment.placesOf(query.name)));
+    line.set("sources", sources(progress));
+    long rows = 0;
+    long bytes = 0;
+    for (JsonNode state : progress.path("stateOperators")) {
+      rows += state.path("numRowsTotal").asLong();
+      bytes += state.path("memoryUsedBytes").asLong();
+    }
+    return line.put("state_rows", rows).put("state_bytes", bytes);
+  }
+
+  private static ArrayNode sources(JsonNode progress) {
+    ArrayNode out = RunFolder.JSON.createArrayNode();
+    for (JsonNode source : progress.path("sources")) {
+      ObjectNode one = out.addObject();
+      one.put("name", Queries.shortened(source.path("description").asText("")));
+      one.put("kafka", source.path("description").asText("").startsWith("Kafka"));
+      one.put("rows", source.path("numInputRows").asLong());
+      if (one.path("kafka").asBoolean()) {
+        one.set("start", source.path("startOffset"));
+        one.set("end", source.path("endOffset"));
+        one.set("latest", source.path("latestOffset"));
+      }
+    }
+    return out;
+  }
+
+  private static <K, V> Map<K, V> bounded() {
+    return new LinkedHashMap<>() {
+      @Override
+      protected boolean removeEldestEntry(Map.Entry<K, V> eldest) {
+        return size() > MOST_STAGES;
+      }
+    };
+  }
+}

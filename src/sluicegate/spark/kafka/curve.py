@@ -1,0 +1,82 @@
+"""When the rows of a topic came in, by its offsets: the broker's latest offset of each partition, against time.
+
+Between two samples rows are taken to have come evenly. What was there before the first sample is as old as that sample
+at least, and counts as that old; what is beyond the last came between it and now.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sluicegate.domain.births import Births
+
+_MOST_POINTS = 1024
+"""Of a partition; beyond, every second of the older half goes. At half of it births of a long backlog are coarser."""
+
+
+@dataclass(slots=True)
+class Line:
+    """One partition: times and offsets, both rising."""
+
+    at_s: list[float] = field(default_factory=list)
+    offset: list[int] = field(default_factory=list)
+
+    def add(self, at_s: float, offset: int) -> None:
+        if self.offset and (offset < self.offset[-1] or at_s <= self.at_s[-1]):
+            if offset < self.offset[-1]:  # the topic was made anew
+                self.at_s, self.offset = [at_s], [offset]
+            return
+        if len(self.offset) > 1 and self.offset[-2] == offset:
+            self.at_s[-1] = at_s  # nothing came: where it begins and how far it lasts is all there is to know
+            return
+        self.at_s.append(at_s)
+        self.offset.append(offset)
+        if len(self.offset) > _MOST_POINTS:
+            half = _MOST_POINTS // 2
+            self.at_s[:half], self.offset[:half] = self.at_s[:half:2], self.offset[:half:2]
+
+    def births(self, first: int, end: int, now_s: float) -> list[tuple[float, float]]:
+        """Times and numbers of the rows from ``first`` up to but not including ``end``."""
+        if not self.offset:
+            return [(now_s, float(end - first))]
+        found = []
+        if first < self.offset[0]:
+            found.append((self.at_s[0], float(min(end, self.offset[0]) - first)))
+        for i in range(max(bisect_right(self.offset, first) - 1, 0), len(self.offset) - 1):
+            low, high = max(first, self.offset[i]), min(end, self.offset[i + 1])
+            if self.offset[i] >= end:
+                break
+            if high > low:
+                share = ((low + high) / 2 - self.offset[i]) / (self.offset[i + 1] - self.offset[i])
+                found.append((self.at_s[i] + share * (self.at_s[i + 1] - self.at_s[i]), float(high - low)))
+        if end > self.offset[-1]:
+            found.append(((self.at_s[-1] + now_s) / 2, float(end - max(first, self.offset[-1]))))
+        return found
+
+
+@dataclass(slots=True)
+class OffsetCurve:
+    """All partitions of a query's topics.
+
+    >>> curve = OffsetCurve()
+    >>> curve.add(10.0, {"a": 100}); curve.add(12.0, {"a": 300})
+    >>> curve.births({"a": (150, 250)}, now_s=13.0)
+    Births(points=((11.0, 100.0),))
+    """
+
+    lines: dict[str, Line] = field(default_factory=dict)
+
+    def add(self, at_s: float, offsets: Mapping[str, int]) -> None:
+        """One sample; samples come in order of time."""
+        for key, offset in offsets.items():
+            self.lines.setdefault(key, Line()).add(at_s, offset)
+
+    def births(self, ranges: Mapping[str, tuple[int, int]], now_s: float) -> Births:
+        return Births.of(
+            point
+            for key, (first, end) in ranges.items()
+            if end > first
+            for point in self.lines.get(key, Line()).births(first, end, now_s)
+        )

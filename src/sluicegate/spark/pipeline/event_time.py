@@ -1,0 +1,109 @@
+"""A watermark that crosses an edge: the writer's goes into its manifests, and the reader's advances by them alone.
+
+Spark keeps a watermark in the query that defines it; of the next query's stream only the schema would say that a column
+is event time. So a stream whose schema says so is given a watermark node when it is read. After each batch has been
+executed, and before Spark looks at its watermark nodes, the node of each edge is set to what the newest manifest of the
+batch carries. Everything after that is Spark's own: the least of all nodes, late rows, state that is released, the
+batch without rows that releases it (``EventTime.java`` in the jar).
+
+What a manifest carries is the watermark of the rows that leave: without state, the query's own after this batch; with
+state, the one by which this batch released it, since rows as old as that may come with the next batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+_DELAY_MS = "spark.watermarkDelayMs"
+"""What Spark keeps of a watermark in the metadata of its column."""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeNode:
+    """The watermark node, in the plan of a query, that stands for one edge it reads."""
+
+    node: str
+    edge: str
+
+
+@dataclass(frozen=True, slots=True)
+class Advanced:
+    """What a batch did to its query's watermark."""
+
+    leaving_ms: int | None
+    """The watermark of the rows that leave the query."""
+    another: bool
+    """Whether Spark runs one more batch to release what the watermark has passed."""
+
+
+@dataclass(slots=True)
+class QueryWatermark:
+    """The watermark of one query, between the edges it reads and those it writes."""
+
+    spark: SparkSession
+    nodes: tuple[EdgeNode, ...]
+    query: str = ""
+    """Its name, once it was started."""
+
+    def advance(self, batch: int, watermarks_ms: Mapping[str, int]) -> Advanced:
+        """Advance by what the edges' manifests carry, after the batch was executed."""
+        known = {one.node: watermarks_ms[one.edge] for one in self.nodes if one.edge in watermarks_ms}
+        nodes = [one.node for one in self.nodes]
+        session: Any = self.spark._jsparkSession
+        leaving_ms, another = _jvm(self.spark).advance(session, self.query, batch, nodes, known)
+        return Advanced(leaving_ms if leaving_ms >= 0 else None, bool(another))
+
+
+def event_times(schema: StructType) -> dict[str, int]:
+    """The columns that are event time, with the delay of each in ms."""
+    return {field.name: int(field.metadata[_DELAY_MS]) for field in schema.fields if _DELAY_MS in field.metadata}
+
+
+def marked(stream: DataFrame, edge: str, schema: StructType) -> tuple[DataFrame, tuple[EdgeNode, ...]]:
+    """The stream of an edge with a watermark node, where its schema has event time.
+
+    One node serves all such columns, as one watermark leaves a query; Spark takes the mark from the others, so they
+    are given theirs again.
+    """
+    delays_ms = event_times(schema)
+    if not delays_ms:
+        return stream, ()
+    column, delay_ms = next(iter(delays_ms.items()))
+    with_node = stream.withWatermark(column, f"{delay_ms} milliseconds")
+    node = EdgeNode(_jvm(stream.sparkSession).lastNode(with_node._jdf), edge)
+    if len(delays_ms) == 1:
+        return with_node, (node,)
+    columns = [
+        F.col(f"`{f.name}`").alias(f.name, metadata=f.metadata) if f.name in delays_ms else F.col(f"`{f.name}`")
+        for f in schema.fields
+    ]
+    return with_node.select(columns), (node,)
+
+
+def without_replaced(stream: DataFrame, nodes: tuple[EdgeNode, ...]) -> DataFrame:
+    """What an operator made of marked streams, without the nodes that a ``withWatermark`` of its own replaces."""
+    if not nodes:
+        return stream
+    spark = stream.sparkSession
+    return DataFrame(_jvm(spark).withoutReplaced(stream._jdf, [one.node for one in nodes]), spark)
+
+
+def is_in(stream: DataFrame) -> bool:
+    """Whether a query of this stream has a watermark at all."""
+    return bool(_jvm(stream.sparkSession).isIn(stream._jdf))
+
+
+def is_defined_twice(stream: DataFrame) -> bool:
+    """Whether one query would define a watermark on a stream that has one, which Spark refuses."""
+    return bool(_jvm(stream.sparkSession).isDefinedTwice(stream._jdf))
+
+
+def _jvm(spark: SparkSession) -> Any:
+    jvm: Any = spark.sparkContext._jvm
+    return jvm.sluicegate.EventTime

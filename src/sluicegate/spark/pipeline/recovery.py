@@ -1,0 +1,100 @@
+"""When a failed operator is tried again, and when it stops: each operator for itself, the others go on.
+
+Pauses double from half a second to thirty. What a retry may help (a service, the machine) is tried for ever, or for as
+long as the user says; an error that comes again and again at the same batch and is the code's own stops the operator.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from sluicegate.errors import SluicegateError
+from sluicegate.runlog.failures import Failing, write_failures
+from sluicegate.spark.edges.spoiled import EdgeSpoiled
+from sluicegate.spark.pipeline.failures import Failure, Fault, OperatorFailed
+
+_FIRST_PAUSE_S = 0.5
+_MOST_PAUSE_S = 30.0
+LOG = logging.getLogger("sluicegate.pipeline")
+
+
+def pause_s(tries: int) -> float:
+    """
+    >>> [pause_s(tries) for tries in (1, 2, 3, 6, 7, 500)]
+    [0.5, 1.0, 2.0, 16.0, 30.0, 30.0]
+    """
+    return min(_FIRST_PAUSE_S * 2.0 ** min(tries - 1, 10), _MOST_PAUSE_S)
+
+
+def after(before: Failing | None, failed: Failing, failure: Failure, limit_s: float | None, now_s: float) -> Failing:
+    """What is known of an operator once it failed again; ``failed`` is the same failure if it were the first."""
+    if before is not None and before.batch == failed.batch:
+        alike = before.alike + 1 if failure.like(before.why) else 1
+        failed = replace(failed, since_s=before.since_s, tries=before.tries + 1, alike=alike)
+    most = failure.fault.most_tries
+    hopeless = most is not None and failed.alike >= most
+    too_long = limit_s is not None and now_s - failed.since_s >= limit_s
+    return replace(failed, next_try_s=None if hopeless or too_long else now_s + pause_s(failed.tries))
+
+
+class Recovery:
+    """Of all operators of a pipeline. ``limits_s``: how long each is tried; ``None``: for ever."""
+
+    def __init__(self, path: Path, limits_s: Mapping[str, float | None]) -> None:
+        self._path, self._limits_s = path, limits_s
+        self.failing: dict[str, Failing] = {}
+        self.past: list[str] = []
+        """Failures that are over, a line each."""
+        self._write()
+
+    def failed(self, operator: str, batch: int, failure: Failure, now_s: float) -> Failing:
+        first = Failing(operator, batch, now_s, 1, 1, failure.why, failure.fault.value, None)
+        before = self.failing.get(operator)
+        if before is not None and before.batch != batch:  # that one came through before anybody looked
+            self.past.append(_episode(before, now_s, "goes on"))
+        known = after(before, first, failure, self._limits_s.get(operator), now_s)
+        self.failing[operator] = known
+        if known.stopped:
+            self.past.append(_episode(known, now_s, "stopped"))
+            LOG.warning("sluicegate: %s", self.problem_of(known))
+        elif known.tries == 1:
+            LOG.warning("sluicegate: %s", known.line(now_s))
+        self._write()
+        return known
+
+    def is_due(self, operator: str, now_s: float) -> bool:
+        next_try_s = self.failing[operator].next_try_s
+        return next_try_s is not None and now_s >= next_try_s
+
+    def succeeded(self, operator: str, now_s: float) -> None:
+        over = self.failing.pop(operator)
+        self.past.append(_episode(over, now_s, "goes on"))
+        if over.tries > 1:
+            LOG.warning("sluicegate: %s", self.past[-1])
+        self._write()
+
+    def close(self, now_s: float) -> None:
+        """What still fails is in the past too; the file keeps saying so until the next start."""
+        self.past += [_episode(one, now_s, "not over") for one in self.failing.values() if not one.stopped]
+
+    @property
+    def stopped(self) -> dict[str, SluicegateError]:
+        return {name: self.problem_of(one) for name, one in dict(self.failing).items() if one.stopped}
+
+    def problem_of(self, one: Failing) -> SluicegateError:
+        if one.fault == Fault.SPOILED:
+            return EdgeSpoiled(one.why)
+        return OperatorFailed(one.operator, one.batch, one.why, Fault(one.fault))
+
+    def _write(self) -> None:
+        with contextlib.suppress(OSError):  # a full disk may be the very failure
+            write_failures(self._path, self.failing.values())
+
+
+def _episode(one: Failing, now_s: float, end: str) -> str:
+    times = "once" if one.tries == 1 else f"{one.tries} times"
+    return f"{one.operator}: batch {one.batch} failed ({one.why}) {times} in {now_s - one.since_s:.0f} s, {end}"

@@ -1,0 +1,59 @@
+"""An attached session without a controller, and the plan that a test writes in its place."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from sluicegate.runlog.files import write_whole
+from sluicegate.spark.session import spark_session
+
+PARTITIONS = 6
+MOVES = (3, 6, 1, 5, 2, 4, 6)
+"""Tasks of batch 0, 1, 2 ...: of ``PARTITIONS`` state partitions, up and down."""
+
+
+def attached_session(folder: Path, settings: Mapping[str, str] | None = None, master: str = "local[4]") -> SparkSession:
+    return spark_session(
+        master,
+        {
+            "spark.driver.memory": "1g",
+            "spark.plugins": "sluicegate.attach.SluicegatePlugin",
+            "spark.sluicegate.folder": str(folder),
+            "spark.sluicegate.controller": "none",
+            "spark.sql.shuffle.partitions": str(PARTITIONS),
+            **(settings or {}),
+        },
+        "attached",
+    )
+
+
+def move_every_batch(folder: Path, queries: Iterable[str], moves: tuple[int, ...] = MOVES) -> None:
+    """The plan: so many tasks at batch 0, 1, 2 ... for every query named; waits until it is in force."""
+    write_plan(folder, {name: {"processors": 1, "by_batch": moves} for name in queries})
+
+
+def write_plan(folder: Path, queries: Mapping[str, Mapping[str, Any]], executors: int = 0) -> None:
+    write_whole(folder / "plan.json", json.dumps({"version": 1, "operators": queries, "executors": executors}))
+    time.sleep(0.5)  # the driver looks five times a second
+
+
+def batches(folder: Path, query: str) -> list[dict[str, Any]]:
+    """What was noted of a query's batches."""
+    log = folder / "operators" / query / "batches.jsonl"
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+def until(done: Callable[[], bool], timeout_s: float = 60.0) -> bool:
+    """Whether it came true in time."""
+    end_s = time.monotonic() + timeout_s
+    while not done():
+        if time.monotonic() > end_s:
+            return False
+        time.sleep(0.1)
+    return True

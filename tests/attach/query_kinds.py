@@ -1,0 +1,392 @@
+"""Kinds of streaming queries, each with its answer worked out in plain Python from the rows that were fed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+BATCHES, ROWS, KEYS = 5, 180, 30
+SCHEMA = "k string, v long, d long, ts timestamp"
+_T0 = dt.datetime(2026, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """One row as it was fed; ``ts`` in milliseconds since the start of 2026."""
+
+    k: str
+    v: int
+    d: int
+    ts: int
+
+
+def fed(seed: int) -> list[Fed]:
+    """Rows of all batches: time goes on by ten seconds a batch, a third of them come late."""
+    rng = random.Random(seed)
+    return [
+        Fed(
+            f"k{rng.randrange(KEYS)}",
+            batch * ROWS + row,
+            rng.randrange(20),
+            batch * 10_000 + rng.randrange(10_000) + 15_000 - (rng.randrange(5000) if rng.random() < 0.3 else 0),
+        )
+        for batch in range(BATCHES)
+        for row in range(ROWS)
+    ]
+
+
+LEFT, RIGHT = fed(1), fed(2)
+LATEST = max(row.ts for row in LEFT)
+
+
+def write_input(folder: Path, rows: Sequence[Fed]) -> None:
+    """One file a batch, in order of their times."""
+    folder.mkdir(parents=True)
+    for batch in range(BATCHES):
+        part = rows[batch * ROWS : (batch + 1) * ROWS]
+        times = pa.array([_T0 + dt.timedelta(milliseconds=r.ts) for r in part], pa.timestamp("us", tz="UTC"))
+        columns: dict[str, Any] = {
+            "k": [r.k for r in part],
+            "v": [r.v for r in part],
+            "d": [r.d for r in part],
+            "ts": times,
+        }
+        path = folder / f"{batch:03d}.parquet"
+        pq.write_table(pa.table(columns), path)
+        os.utime(path, (1_700_000_000 + batch, 1_700_000_000 + batch))
+
+
+Rows = Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A query over the folders ``left`` and ``right`` below ``base``, where it goes, and whether its rows are right."""
+
+    name: str
+    build: Callable[[Streams], DataFrame]
+    mode: str
+    sink: str
+    exact: Callable[[Rows], bool]
+    moves: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Where a query reads."""
+
+    spark: SparkSession
+    base: Path
+
+    def left(self) -> DataFrame:
+        return self._read("left")
+
+    def right(self) -> DataFrame:
+        return self._read("right")
+
+    def _read(self, name: str) -> DataFrame:
+        stream = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+        return stream.parquet(str(self.base / name))
+
+    def joined(self, how: str) -> DataFrame:
+        left = self.left().withWatermark("ts", "30 seconds").select("k", F.col("v").alias("a"), "ts")
+        right = self.right().withWatermark("ts", "30 seconds")
+        right = right.select(F.col("k").alias("k2"), F.col("v").alias("b"), F.col("ts").alias("ts2"))
+        near = "k = k2 and ts2 between ts - interval 3 seconds and ts + interval 3 seconds"
+        return left.join(right, F.expr(near), how)
+
+
+COUNTS = Counter(row.k for row in LEFT)
+SUMS: Counter[str] = Counter()
+for _row in LEFT:
+    SUMS[_row.k] += _row.v
+PAIRS = sorted({(row.k, row.d) for row in LEFT})
+JOINED = sorted((a.v, b.v) for a in LEFT for b in RIGHT if a.k == b.k and abs(a.ts - b.ts) <= 3000)
+
+
+def millis(time: dt.datetime) -> int:
+    return round((time.replace(tzinfo=None) - _T0).total_seconds() * 1000)
+
+
+def last(pairs: Iterator[tuple[str, int]]) -> dict[str, int]:
+    """In update mode a key is told again and again: its counts and sums only grow."""
+    found: dict[str, int] = {}
+    for key, value in pairs:
+        found[key] = max(found.get(key, -1), value)
+    return found
+
+
+def told(rows: Rows, column: str = "n") -> dict[str, int]:
+    return last((row["k"], row[column]) for row in rows)
+
+
+def windows(size: int, behind: int) -> dict[tuple[str, int], int]:
+    """Windows that a watermark ``behind`` the latest row has closed."""
+    counts = Counter((row.k, row.ts // size * size) for row in LEFT)
+    return {(k, start): n for (k, start), n in counts.items() if start + size <= LATEST - behind}
+
+
+def sessions(gap: int, behind: int) -> list[tuple[str, int, int, int]]:
+    times = defaultdict(list)
+    for row in LEFT:
+        times[row.k].append(row.ts)
+    found = []
+    for key, stamps in times.items():
+        ordered = sorted(stamps)
+        start, end, count = ordered[0], ordered[0] + gap, 1
+        for stamp in ordered[1:]:
+            if stamp < end:
+                end, count = max(end, stamp + gap), count + 1
+            else:
+                found.append((key, start, end, count))
+                start, end, count = stamp, stamp + gap, 1
+        found.append((key, start, end, count))
+    return sorted(one for one in found if one[2] <= LATEST - behind)
+
+
+def pairs_of(rows: Rows) -> list[tuple[str, int]]:
+    return sorted((row["k"], row["d"]) for row in rows)
+
+
+def matches(rows: Rows) -> list[tuple[int, int]]:
+    return sorted((row["a"], row["b"]) for row in rows if row["b"] is not None)
+
+
+def outer_is_exact(rows: Rows) -> bool:
+    """All matches, and of the rows without one only such, each once."""
+    alone = [row["a"] for row in rows if row["b"] is None]
+    matched = {a for a, _ in JOINED}
+    closed = {row.v for row in LEFT if row.v not in matched and row.ts + 3000 < LATEST - 45_000}
+    return (
+        matches(rows) == JOINED and len(set(alone)) == len(alone) and not set(alone) & matched and closed <= set(alone)
+    )
+
+
+def windows_are_exact(rows: Rows) -> bool:
+    return len(rows) == len(windows(10_000, 20_000)) and {
+        (row["k"], millis(row["t"])): row["n"] for row in rows
+    } == windows(10_000, 20_000)
+
+
+def joined_windows_are_exact(rows: Rows) -> bool:
+    by_value = {row.v: row for row in LEFT}
+    counts = Counter((by_value[a].k, by_value[a].ts // 10_000 * 10_000) for a, _ in JOINED)
+    got = {(row["k"], millis(row["t"])): row["n"] for row in rows}
+    closed = {key for key in counts if key[1] <= max(start for _, start in got)} if got else set()
+    return len(got) == len(rows) > 20 and got == {key: counts[key] for key in closed}
+
+
+def totals_are_exact(rows: Rows) -> bool:
+    counts = Counter(row.ts // 20_000 * 20_000 for row in LEFT)
+    got = {millis(row["t"]): row["n"] for row in rows}
+    return len(got) == len(rows) > 0 and all(counts[start] == n for start, n in got.items())
+
+
+def counted(key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    count = state.get[0] if state.exists else 0
+    for frame in frames:
+        count += len(frame)
+    state.update((count,))
+    yield pd.DataFrame({"k": [key[0]], "n": [count]})
+
+
+class Counting(StatefulProcessor):
+    """Counts rows by key."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.count = handle.getValueState("count", "n long")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        before = self.count.get()
+        count = before[0] if before else 0
+        for frame in rows:
+            count += len(frame)
+        self.count.update((count,))
+        yield pd.DataFrame({"k": [key[0]], "n": [count]})
+
+    def close(self) -> None:
+        pass
+
+
+def _windowed(stream: DataFrame) -> DataFrame:
+    grouped = stream.withWatermark("ts", "20 seconds").groupBy("k", F.window("ts", "10 seconds"))
+    return grouped.agg(F.count("*").alias("n")).select("k", F.col("window.start").alias("t"), "n")
+
+
+def _sessions(stream: DataFrame) -> DataFrame:
+    grouped = stream.withWatermark("ts", "30 seconds").groupBy("k", F.session_window("ts", "4 seconds").alias("w"))
+    return grouped.count().select(
+        "k", F.col("w.start").alias("a"), F.col("w.end").alias("e"), F.col("count").alias("n")
+    )
+
+
+def _totals(stream: DataFrame) -> DataFrame:
+    inner = stream.withWatermark("ts", "10 seconds").groupBy("k", F.window("ts", "5 seconds")).count()
+    outer = inner.groupBy(F.window(F.window_time("window"), "20 seconds")).agg(F.sum("count").alias("n"))
+    return outer.select(F.col("window.start").alias("t"), "n")
+
+
+def _joined_windows(streams: Streams) -> DataFrame:
+    counted = streams.joined("inner").groupBy("k", F.window("ts", "10 seconds")).agg(F.count("*").alias("n"))
+    return counted.select("k", F.col("window.start").alias("t"), "n")
+
+
+def _shouted(stream: DataFrame) -> DataFrame:
+    shout = F.udf(lambda text: text + "!", returnType="string")
+    return stream.groupBy(shout("k").alias("k")).agg(F.count("*").alias("n")).select(shout("k").alias("k"), "n")
+
+
+def _looked_up(streams: Streams) -> DataFrame:
+    table = streams.spark.createDataFrame([(f"k{i}", i) for i in range(KEYS)], "k string, j long")
+    return streams.left().join(table.hint("shuffle_hash"), "k").select("v", "j")
+
+
+def _counts(stream: DataFrame) -> DataFrame:
+    return stream.groupBy("k").agg(F.count("*").alias("n"))
+
+
+KINDS = (
+    Kind("agg_update", lambda s: _counts(s.left()), "update", "memory", lambda r: told(r) == COUNTS),
+    Kind(
+        "agg_each_batch",
+        lambda s: s.left().groupBy("k").agg(F.sum("v").alias("n")),
+        "update",
+        "foreachBatch",
+        lambda r: told(r) == SUMS,
+    ),
+    Kind("agg_written", lambda s: _counts(s.left()), "update", "parquetEachBatch", lambda r: told(r) == COUNTS),
+    Kind("agg_complete", lambda s: _counts(s.left()), "complete", "memory", lambda r: {x.k: x.n for x in r} == COUNTS),
+    Kind(
+        "agg_ordered",
+        lambda s: _counts(s.left()).orderBy(F.desc("n"), "k"),
+        "complete",
+        "memory",
+        lambda r: [(x.k, x.n) for x in r] == sorted(COUNTS.items(), key=lambda one: (-one[1], one[0])),
+    ),
+    Kind("windows_append", lambda s: _windowed(s.left()), "append", "parquet", windows_are_exact),
+    Kind(
+        "windows_by_folder",
+        lambda s: _windowed(s.left()).withColumn("p", F.expr("int(substr(k, 2, 1))")),
+        "append",
+        "parquet/p",
+        windows_are_exact,
+    ),
+    Kind("join", lambda s: s.joined("inner").select("a", "b"), "append", "parquet", lambda r: matches(r) == JOINED),
+    Kind("join_left_outer", lambda s: s.joined("leftOuter").select("a", "b"), "append", "parquet", outer_is_exact),
+    Kind(
+        "dedup",
+        lambda s: s.left().dropDuplicates(["k", "d"]).select("k", "d"),
+        "append",
+        "memory",
+        lambda r: pairs_of(r) == PAIRS,
+    ),
+    Kind(
+        "dedup_within_watermark",
+        lambda s: s.left().withWatermark("ts", "10 minutes").dropDuplicatesWithinWatermark(["k", "d"]).select("k", "d"),
+        "append",
+        "parquet",
+        lambda r: pairs_of(r) == PAIRS,
+    ),
+    Kind(
+        "session_window",
+        lambda s: _sessions(s.left()),
+        "append",
+        "parquet",
+        lambda r: sorted((x.k, millis(x.a), millis(x.e), x.n) for x in r) == sessions(4000, 30_000),
+    ),
+    Kind(
+        "pandas_state",
+        lambda s: (
+            s.left()
+            .groupBy("k")
+            .applyInPandasWithState(counted, "k string, n long", "n long", "update", GroupStateTimeout.NoTimeout)
+        ),
+        "update",
+        "memory",
+        lambda r: told(r) == COUNTS,
+    ),
+    Kind(
+        "transform_with_state",
+        lambda s: s.left().groupBy("k").transformWithStateInPandas(Counting(), "k string, n long", "Update", "None"),
+        "update",
+        "memory",
+        lambda r: told(r) == COUNTS,
+    ),
+    Kind(
+        "dedup_then_agg",
+        lambda s: s.left().withWatermark("ts", "10 minutes").dropDuplicates(["k", "d"]).groupBy("k", "d").count(),
+        "update",
+        "memory",
+        lambda r: pairs_of(r) == PAIRS and all(x["count"] == 1 for x in r),
+    ),
+    Kind("join_then_agg", _joined_windows, "append", "parquet", joined_windows_are_exact),
+    Kind("agg_then_agg", lambda s: _totals(s.left()), "append", "parquet", totals_are_exact),
+    Kind(
+        "limit",
+        lambda s: s.left().limit(300).select("k", "v"),
+        "append",
+        "memory",
+        lambda r: len(r) == 300 == len({x.v for x in r}),
+        moves=False,
+    ),
+    Kind(
+        "dedup_then_limit",
+        lambda s: s.left().dropDuplicates(["k", "d"]).limit(100).select("k", "d"),
+        "append",
+        "memory",
+        lambda r: len(r) == 100 == len(set(pairs_of(r))) and set(pairs_of(r)) <= set(PAIRS),
+        moves=False,
+    ),
+    Kind(
+        "python_function",
+        lambda s: _shouted(s.left()),
+        "update",
+        "memory",
+        lambda r: last((x.k[:-2], x.n) for x in r) == COUNTS,
+    ),
+    Kind(
+        "union_then_agg",
+        lambda s: _counts(s.left().select("k").union(s.right().select("k"))),
+        "update",
+        "memory",
+        lambda r: told(r) == COUNTS + Counter(row.k for row in RIGHT),
+    ),
+    Kind(
+        "joined_to_a_table",
+        _looked_up,
+        "append",
+        "parquet",
+        lambda r: sorted((x.v, x.j) for x in r) == sorted((row.v, int(row.k[1:])) for row in LEFT),
+        moves=False,
+    ),
+    Kind(
+        "stateless_shuffle",
+        lambda s: s.left().repartition("k").select("k", "v"),
+        "append",
+        "parquet",
+        lambda r: sorted(x.v for x in r) == sorted(row.v for row in LEFT),
+        moves=False,
+    ),
+    Kind(
+        "stateless",
+        lambda s: s.left().where("d < 10").select("v"),
+        "append",
+        "parquet",
+        lambda r: sorted(x.v for x in r) == sorted(row.v for row in LEFT if row.d < 10),
+        moves=False,
+    ),
+)

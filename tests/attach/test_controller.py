@@ -1,0 +1,194 @@
+"""The controller of an attached application on a folder as the driver writes it; no Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluicegate.errors import BadInput
+from sluicegate.policy.sharing import Claim, shared
+from sluicegate.runlog.layout import Layout
+from sluicegate.runlog.run_record import read_record
+from sluicegate.spark.attach.application import Application
+from sluicegate.spark.attach.controller import AttachController, alone
+
+T0 = 4_000_000_000.0
+"""Long after any controller of these tests really started: what was logged before its start is not shown."""
+
+
+class Driver:
+    """Writes what the plugin would: queries of 8 state partitions in batches that follow b = o + c k + n/(k mu)."""
+
+    def __init__(self, folder: Path, settings: dict[str, str], no_executors: str | None = None) -> None:
+        self.folder, self.settings, self.no_executors = folder, settings, no_executors
+        self.batches: dict[str, int] = {}
+        self.trigger_s = 0.0
+        folder.mkdir()
+
+    def write(self, at_s: float, queries: dict[str, float], processors: dict[str, int], executors: int = 1) -> None:
+        """All queries, their load in rows a second, one batch of each."""
+        application = {"name": "app", "touches": True, "no_executors": self.no_executors, "settings": self.settings}
+        self._whole("application.json", application)
+        node = {"active": True, "stateful": True, "key_groups": 8, "terminal": True, "source": None}
+        nodes = [{**node, "name": name, "reads": [f"{name}-in"], "writes": [f"{name}-out"]} for name in queries]
+        self._whole("pipeline.json", {"name": "app", "sources": [], "kept": [], "nodes": nodes})
+        ground = {
+            "at_s": at_s,
+            "slots": executors,
+            "executor_cores": 1,
+            "executors": executors,
+            "busy": {},
+            "loads": [],
+        }
+        self._whole("nodes.json", ground)
+        for name, rate in queries.items():
+            self._batch(name, at_s, rate, min(processors[name], executors), processors[name])
+
+    def _batch(self, name: str, at_s: float, rate: float, k: int, tasks: int) -> None:
+        number = self.batches[name] = self.batches.get(name, -1) + 1
+        rows = int(rate * 2)
+        work_s = rows / 200
+        took_s = 0.3 + 0.02 * k + work_s / k
+        line: dict[str, Any] = {
+            "batch": number,
+            "started_s": at_s - took_s,
+            "published_s": at_s,
+            "duration_s": took_s,
+            "rows": rows,
+        }
+        line |= {"rows_out": rows, "processors": k, "entered_s": None, "born": [], "cold": number < 2, "work_s": work_s}
+        source = {"name": "in", "kafka": False, "rows": rows}
+        line |= {"task_s": [], "tasks": tasks, "slots": k, "trigger_s": self.trigger_s, "sources": [source]}
+        log = self.folder / "operators" / name / "batches.jsonl"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def _whole(self, name: str, document: dict[str, Any]) -> None:
+        (self.folder / name).write_text(json.dumps(document))
+
+
+def plan(folder: Path) -> dict[str, Any]:
+    found = json.loads((folder / "plan.json").read_text())
+    assert isinstance(found, dict)
+    return found
+
+
+def played(driver: Driver, looks: int, queries: dict[str, float], start_s: float = T0) -> AttachController:
+    """A controller after so many looks, two seconds apart; tasks and executors follow its plan at once."""
+    processors, executors = dict.fromkeys(queries, 1), 1
+    driver.write(start_s, queries, processors)
+    layout = Layout(driver.folder)
+    controller = AttachController(layout, Application.read(layout))
+    for look in range(1, looks + 1):
+        now_s = start_s + 2.0 * look
+        driver.write(now_s, queries, processors, executors)
+        controller.step(now_s)
+        if layout.plan.exists():
+            told = plan(driver.folder)
+            executors = told["executors"] or executors
+            processors |= {name: one["processors"] for name, one in told["operators"].items()}
+    return controller
+
+
+def test_more_load_than_one_task_carries_gives_more_tasks_and_executors(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=4s", "executors": "1:4"})
+    played(driver, 25, {"clicks": 380.0})
+    told = plan(driver.folder)
+    assert told["operators"]["clicks"]["processors"] >= 2
+    assert told["executors"] == told["operators"]["clicks"]["processors"]
+    record = read_record(driver.folder)
+    assert record.decisions[-1]["reasons"]
+    assert record.last["operators"]["clicks"]["arrivals_per_s"] == pytest.approx(380, rel=0.3)
+    assert record.last["sojourn"]["p95_s"] > record.last["sojourn"]["mean_s"] > 0
+
+
+def test_what_was_planned_stays_while_executors_are_on_their_way(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=4s", "executors": "1:4"})
+    driver.write(T0, {"clicks": 380.0}, {"clicks": 1})
+    layout = Layout(driver.folder)
+    controller, plans = AttachController(layout, Application.read(layout)), []
+    for look in range(1, 25):
+        driver.write(T0 + 2.0 * look, {"clicks": 380.0}, {"clicks": 4})
+        controller.step(T0 + 2.0 * look)
+        plans += [plan(driver.folder)["operators"]["clicks"]["processors"]] if layout.plan.exists() else []
+    assert plans == sorted(plans)
+    assert plans[-1] > 1
+
+
+def test_a_master_that_gives_fewer_executors_is_asked_again_now_and_then(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=3s", "executors": "1:4"})
+    driver.write(T0, {"clicks": 500.0}, {"clicks": 1})
+    layout = Layout(driver.folder)
+    controller = AttachController(layout, Application.read(layout))
+    for look in range(1, 120):
+        driver.write(T0 + 2.0 * look, {"clicks": 500.0}, {"clicks": 4}, executors=2)
+        controller.step(T0 + 2.0 * look)
+    assert plan(driver.folder)["operators"]["clicks"]["processors"] == 4
+    assert plan(driver.folder)["executors"] == 4
+    assert len(read_record(driver.folder).decisions) < 12
+    assert controller.lanes["clicks"].movable
+
+
+def test_without_a_promise_nothing_is_planned_and_everything_is_seen(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "run", {"executors": "1:4"})
+    played(driver, 8, {"clicks": 380.0})
+    assert not (driver.folder / "plan.json").exists()
+    record = read_record(driver.folder)
+    assert record.control["dry_run"] is True
+    assert record.last["operators"]["clicks"]["arrivals_per_s"] > 0
+
+
+def test_queries_that_want_more_than_there_is_share_it(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=4s", "executors": "1:3", "query.slow.slo": "p95=60s"})
+    played(driver, 30, {"fast": 380.0, "slow": 380.0})
+    told = plan(driver.folder)["operators"]
+    assert told["fast"]["processors"] + told["slow"]["processors"] <= 4
+    assert plan(driver.folder)["executors"] == 3
+    assert set(read_record(driver.folder).last["operators"]) == {"fast", "slow"}
+
+
+def test_a_query_without_a_promise_beside_one_that_has_is_left_alone(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "run", {"query.fast.slo": "p95=4s", "executors": "1:4"})
+    played(driver, 20, {"fast": 380.0, "other": 380.0})
+    assert set(plan(driver.folder)["operators"]) == {"fast"}
+
+
+def test_where_executors_cannot_move_the_budget_is_what_there_is(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=4s", "executors": "1:4"}, "dynamic allocation is on")
+    played(driver, 15, {"clicks": 380.0})
+    assert plan(driver.folder)["executors"] == 0
+    assert plan(driver.folder)["operators"]["clicks"]["processors"] == 1
+
+
+def test_a_controller_that_is_started_again_goes_on_with_the_plan(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=4s", "executors": "1:4"})
+    played(driver, 25, {"clicks": 380.0})
+    before = plan(driver.folder)
+    AttachController(Layout(driver.folder), Application.read(Layout(driver.folder))).step(T0 + 52.0)
+    assert plan(driver.folder)["operators"] == before["operators"]
+
+
+def test_a_promise_that_the_trigger_interval_breaks_is_said(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=4s"})
+    driver.trigger_s = 5.0
+    controller = played(driver, 3, {"clicks": 40.0})
+    decision = controller.lanes["clicks"].decision
+    assert decision is not None
+    assert [r.why for r in decision.refusals if r.rule == "trigger"] == [
+        "p95 <= 4 s is out of reach: clicks starts a batch every 5 s"
+    ]
+
+
+def test_two_controllers_on_one_application_are_refused(tmp_path: Path) -> None:
+    with alone(Layout(tmp_path)), pytest.raises(BadInput, match="another controller"), alone(Layout(tmp_path)):
+        pass
+
+
+def test_the_next_processor_goes_to_a_query_that_cannot_keep_up() -> None:
+    behind = Claim(3, 10.0, lambda k: float("inf") if k < 3 else 5.0, offered=2.5)
+    well = Claim(3, 1.0, lambda k: 1.0 / k)
+    assert shared({"behind": behind, "well": well}, 4) == {"behind": 3, "well": 1}

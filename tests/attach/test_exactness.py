@@ -1,0 +1,105 @@
+"""Tasks moved at every batch, for every kind of query that there is: the rows are those of an independent answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame, Row, SparkSession
+from tests.attach import query_kinds
+from tests.attach.attached import MOVES, attached_session, batches, move_every_batch
+from tests.attach.query_kinds import KINDS, LEFT, RIGHT, Kind, Streams, write_input
+
+pytestmark = pytest.mark.slow
+
+HDFS_BACKED = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+HDFS_KINDS = ("agg_update", "dedup_then_agg", "join_then_agg", "join_left_outer", "agg_then_agg")
+AT_ONCE = 4
+
+
+class Moved:
+    """Every kind run to its end in one session, several at once, k moved at every batch."""
+
+    def __init__(self, spark: SparkSession, base: Path) -> None:
+        self.spark, self.base, self.record = spark, base, base / "record"
+        self.rows: dict[str, list[Row]] = {}
+        self.problems: dict[str, str] = {}
+        write_input(base / "left", LEFT)
+        write_input(base / "right", RIGHT)
+        names = [kind.name for kind in KINDS] + [f"{name}_hdfs" for name in HDFS_KINDS]
+        move_every_batch(self.record, names)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(self._run, KINDS, [kind.name for kind in KINDS]))
+            spark.conf.set("spark.sql.streaming.stateStore.providerClass", HDFS_BACKED)
+            chosen = [kind for kind in KINDS if kind.name in HDFS_KINDS]
+            list(pool.map(self._run, chosen, [f"{kind.name}_hdfs" for kind in chosen]))
+
+    def _run(self, kind: Kind, name: str) -> None:
+        try:
+            self.rows[name] = self._rows(kind, name)
+        except Exception as problem:
+            self.problems[name] = str(problem)[:2000]
+
+    def _rows(self, kind: Kind, name: str) -> list[Row]:
+        out, collected = str(self.base / "out" / name), []
+        writer = kind.build(Streams(self.spark, self.base)).writeStream.outputMode(kind.mode).queryName(name)
+        writer = writer.option("checkpointLocation", str(self.base / "checkpoint" / name)).trigger(availableNow=True)
+        if kind.sink == "memory":
+            writer = writer.format("memory")
+        elif kind.sink == "foreachBatch":
+            writer = writer.foreachBatch(lambda rows, _: collected.extend(rows.collect()))
+        elif kind.sink == "parquetEachBatch":
+
+            def write(rows: DataFrame, batch: int) -> None:
+                rows.write.mode("append").partitionBy("k").parquet(out)
+
+            writer = writer.foreachBatch(write)
+        else:
+            writer = writer.format("parquet").option("path", out)
+            writer = writer.partitionBy(kind.sink.partition("/")[2]) if "/" in kind.sink else writer
+        query = writer.start()
+        if not query.awaitTermination(240):
+            query.stop()
+            raise TimeoutError(f"{name} did not end")
+        if kind.sink == "memory":
+            return self.spark.table(name).collect()
+        return collected if kind.sink == "foreachBatch" else self.spark.read.parquet(out).collect()
+
+
+@pytest.fixture(scope="module")
+def moved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moved]:
+    base = tmp_path_factory.mktemp("kinds")
+    by_value: Any = cloudpickle.register_pickle_by_value
+    by_value(query_kinds)  # Spark's Python workers cannot import the tests
+    spark = attached_session(base / "record")
+    try:
+        yield Moved(spark, base)
+    finally:
+        spark.stop()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_rows_are_exact_with_tasks_moved_at_every_batch(moved: Moved, kind: Kind) -> None:
+    assert moved.problems.get(kind.name) is None
+    assert kind.exact(moved.rows[kind.name])
+
+
+@pytest.mark.parametrize("name", HDFS_KINDS)
+def test_rows_are_exact_on_the_hdfs_backed_store_too(moved: Moved, name: str) -> None:
+    kind = next(kind for kind in KINDS if kind.name == name)
+    assert moved.problems.get(f"{name}_hdfs") is None
+    assert kind.exact(moved.rows[f"{name}_hdfs"])
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.moves], ids=lambda kind: kind.name)
+def test_tasks_really_moved(moved: Moved, kind: Kind) -> None:
+    tasks = {batch["batch"]: batch["tasks"] for batch in batches(moved.record, kind.name)}
+    if kind.name == "agg_ordered":  # the stage that sorts is left alone, so the widest stage is Spark's
+        return
+    assert len(tasks) >= 5
+    wanted = {batch: MOVES[batch % len(MOVES)] for batch in tasks}
+    assert {batch: count for batch, count in tasks.items() if count != wanted[batch]} == {}

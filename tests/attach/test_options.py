@@ -1,0 +1,66 @@
+"""What a user asks for, as words for spark-submit and back."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from sluicegate.cli.app import run
+from sluicegate.errors import BadInput
+from sluicegate.spark.attach.options import EXTENSION, PLUGIN, PREFIX, Options
+
+
+def words(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, str]:
+    assert run(["conf", *arguments]) == 0
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    parts = shlex.split(out)
+    assert set(parts[::2]) == {"--conf"}
+    return dict(part.split("=", 1) for part in parts[1::2])
+
+
+def test_conf_prints_one_line_that_attaches(capsys: pytest.CaptureFixture[str]) -> None:
+    found = words(capsys, "--slo", "p95=10s", "--executors", "1:4")
+    assert (found["spark.plugins"], found["spark.sql.extensions"]) == (PLUGIN, EXTENSION)
+    assert found["spark.jars"].endswith("sluicegate.jar")
+    assert (found[f"{PREFIX}slo"], found[f"{PREFIX}executors"]) == ("p95=10s", "1:4")
+    assert (found["spark.executor.instances"], found["spark.decommission.enabled"]) == ("1", "true")
+    assert f"{PREFIX}observe" not in found
+
+
+def test_without_a_promise_it_observes_and_sizes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    found = words(capsys, "--executors", "1:4")
+    assert found[f"{PREFIX}observe"] == "true"
+    assert "spark.executor.instances" not in found
+
+
+def test_conf_as_a_properties_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["conf", "--slo", "mean=2s", "--policy", "ds2", "--observe", "--properties"]) == 0
+    lines = dict(line.split(" ", 1) for line in capsys.readouterr().out.splitlines())
+    assert (lines[f"{PREFIX}slo"], lines[f"{PREFIX}policy"], lines[f"{PREFIX}observe"]) == ("mean=2s", "ds2", "true")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--slo", "p95"), ("--slo", "p96=2s"), ("--executors", "4:1"), ("--executors", "few"), ("--policy", "nobody")],
+)
+def test_bad_words_are_one_line_and_code_2(arguments: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["conf", *arguments]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_options_read_back_what_was_written() -> None:
+    asked = Options(("p95=10s", "mean=3s"), (2, 8), "ds2", query_slo={"clicks": ("p95=2s",)}, folder="/x")
+    written = {key.removeprefix(PREFIX): value for key, value in asked.settings().items()}
+    assert Options.of(written) == asked
+
+
+def test_a_query_has_its_own_promise_or_that_of_all() -> None:
+    options = Options.of({"slo": "p95=10s", "query.a.b.slo": "mean=1s"})
+    assert (options.slo_of("a.b"), options.slo_of("c")) == (("mean=1s",), ("p95=10s",))
+
+
+def test_a_promise_that_is_none_is_refused_before_anything_starts() -> None:
+    with pytest.raises(BadInput, match="p95"):
+        Options.of({"query.clicks.slo": "p95"})

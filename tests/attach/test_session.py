@@ -1,0 +1,221 @@
+"""A session that has the jar is attached, detached, given plans and faults: its queries go on and stay exact.
+
+Two executors of one core; the session is built without plugin and extension, as one that was there before us.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+from tests.attach.attached import MOVES, PARTITIONS, batches, until, write_plan
+from tests.attach.query_kinds import BATCHES, COUNTS, LEFT, Streams, told, write_input
+
+import sluicegate
+from sluicegate.errors import BadInput
+from sluicegate.runlog.layout import Layout
+from sluicegate.runlog.run_record import read_record
+from sluicegate.spark.attach.controller import run
+from sluicegate.spark.session import spark_session
+
+pytestmark = pytest.mark.slow
+
+NOWHERE = "/dev/null/not-a-folder"
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    session = spark_session(
+        "local-cluster[2,1,512]",
+        {
+            "spark.driver.memory": "1g",
+            "spark.executor.memory": "512m",
+            "spark.plugins": "",
+            "spark.sluicegate.controller": "none",
+            "spark.sql.shuffle.partitions": str(PARTITIONS),
+            "spark.locality.wait": "10s",
+            "spark.ui.enabled": "true",
+            "spark.ui.port": "0",
+        },
+        "a session",
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("source")
+    write_input(base / "left", LEFT)
+    return base
+
+
+@pytest.fixture
+def record(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "record"
+    yield folder
+    sluicegate.detach(spark)
+    settings(spark).remove("spark.sluicegate.test.faults")
+
+
+def settings(spark: SparkSession) -> Any:
+    return spark.sparkContext._jsc.sc().conf()
+
+
+def counting(spark: SparkSession, source: Path, name: str, folder: Path, every_s: int | None = None) -> StreamingQuery:
+    counts = Streams(spark, source).left().groupBy("k").agg(F.count("*").alias("n"))
+    writer = counts.writeStream.outputMode("update").format("memory").queryName(name)
+    writer = writer.option("checkpointLocation", str(folder / name))
+    return (
+        writer.trigger(processingTime=f"{every_s} seconds") if every_s else writer.trigger(availableNow=True)
+    ).start()
+
+
+def counted(spark: SparkSession, name: str, *queries: StreamingQuery) -> bool:
+    for query in queries:
+        assert query.awaitTermination(120)
+    return told(spark.table(name).collect()) == COUNTS
+
+
+def test_attached_from_python_tasks_move_and_state_stays_on_its_executor(
+    spark: SparkSession, source: Path, record: Path, tmp_path: Path
+) -> None:
+    assert sluicegate.attach(spark, slo="p95=10s", folder=str(record)) == str(record)
+    write_plan(record, {"four": {"processors": 4}, "moved": {"processors": 1, "by_batch": MOVES}})
+    four, moved = counting(spark, source, "four", tmp_path), counting(spark, source, "moved", tmp_path)
+    assert counted(spark, "four", four)
+    assert counted(spark, "moved", moved)
+    assert until(lambda: len(batches(record, "moved")) >= BATCHES and len(batches(record, "four")) >= BATCHES)
+    assert {batch["tasks"] for batch in batches(record, "four")} == {4}
+    tasks = [batch["tasks"] for batch in batches(record, "moved")]
+    assert tasks == [MOVES[number % len(MOVES)] for number in range(len(tasks))]
+    places = [batch["places"] for batch in batches(record, "four")]
+    assert all(place["executors"] == 2 for place in places)
+    # the first batch finds nothing loaded; after that nothing has a reason to move
+    assert [place["kept"] for place in places[2:]] == [PARTITIONS] * len(places[2:])
+
+
+def test_without_a_plan_and_after_detaching_spark_is_as_it_is(
+    spark: SparkSession, source: Path, record: Path, tmp_path: Path
+) -> None:
+    sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    write_plan(record, {"before": {"processors": 2}, "between": {"processors": 2}})
+    assert counted(spark, "before", counting(spark, source, "before", tmp_path))
+    (record / "plan.json").unlink()
+    time.sleep(0.5)
+    assert counted(spark, "between", counting(spark, source, "between", tmp_path))
+    assert until(lambda: len(batches(record, "between")) >= BATCHES)
+    assert {batch["tasks"] for batch in batches(record, "before")} == {2}
+    assert {batch["tasks"] for batch in batches(record, "between")} == {PARTITIONS}
+    sluicegate.detach(spark)
+    assert counted(spark, "after", counting(spark, source, "after", tmp_path))
+    assert batches(record, "after") == []
+
+
+_OFF_THE_QUERY = (
+    "plan",
+    "executors",
+    "controller",
+    "nodes",
+    "lever",
+    "executor",
+    "job",
+    "stage",
+    "query",
+    "tab",
+    "close",
+)
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        "rule=throw",
+        "node=throw",
+        "places=throw",
+        "rule=700,places=700,node=700",
+        ",".join(f"{callback}=throw" for callback in _OFF_THE_QUERY),
+        ",".join(f"{callback}=1500" for callback in _OFF_THE_QUERY),
+    ],
+    ids=["rule", "node", "places", "slow on the query", "all others", "all others slow"],
+)
+def test_a_fault_of_ours_neither_fails_nor_holds_up_the_query(
+    spark: SparkSession, source: Path, record: Path, tmp_path: Path, faults: str
+) -> None:
+    settings(spark).set("spark.sluicegate.test.faults", faults)
+    sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    write_plan(record, {"faulty": {"processors": 1, "by_batch": MOVES}})
+    query = counting(spark, source, "faulty", tmp_path)
+    assert counted(spark, "faulty", query)
+    assert query.exception() is None
+    # slow code on the query's own thread is given up after two slow calls each: three callbacks, 0.7 s, twice
+    progress = [p.durationMs["addBatch"] + p.durationMs.get("queryPlanning", 0) for p in query.recentProgress[-2:]]
+    assert all(took_ms < 20_000 for took_ms in progress)
+
+
+def test_slow_code_on_the_query_s_own_thread_is_given_up(
+    spark: SparkSession, source: Path, record: Path, tmp_path: Path
+) -> None:
+    settings(spark).set("spark.sluicegate.test.faults", "rule=700")
+    sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    write_plan(record, {"slow": {"processors": 1}})
+    assert counted(spark, "slow", counting(spark, source, "slow", tmp_path))
+    assert until(lambda: len(batches(record, "slow")) >= BATCHES)
+    assert [batch["tasks"] for batch in batches(record, "slow")][-2:] == [PARTITIONS] * 2
+
+
+def test_with_a_version_of_spark_that_was_not_tried_it_observes_and_moves_nothing(
+    spark: SparkSession, source: Path, record: Path, tmp_path: Path
+) -> None:
+    settings(spark).set("spark.sluicegate.test.version", "9.9.9")
+    try:
+        sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    finally:
+        settings(spark).remove("spark.sluicegate.test.version")
+    write_plan(record, {"untried": {"processors": 1}})
+    assert counted(spark, "untried", counting(spark, source, "untried", tmp_path))
+    assert until(lambda: len(batches(record, "untried")) >= BATCHES)
+    assert {batch["tasks"] for batch in batches(record, "untried")} == {PARTITIONS}
+
+
+def test_a_folder_that_cannot_be_written_is_one_line_and_the_query_goes_on(
+    spark: SparkSession, source: Path, record: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(BadInput, match="not attached"):
+        sluicegate.attach(spark, slo="p95=10s", folder=NOWHERE)
+    assert counted(spark, "unwritten", counting(spark, source, "unwritten", tmp_path))
+
+
+def test_the_controller_ticks_decides_and_a_second_one_is_refused(
+    spark: SparkSession, source: Path, record: Path, tmp_path: Path
+) -> None:
+    settings(spark).set("spark.sluicegate.controller", "process")
+    settings(spark).set("spark.sluicegate.interval_s", "1")
+    try:
+        sluicegate.attach(spark, slo="p95=30s", folder=str(record))
+    finally:
+        settings(spark).set("spark.sluicegate.controller", "none")
+    assert until(lambda: (record / "control.json").exists(), 60)
+    with pytest.raises(BadInput, match="another controller"):
+        run(Layout(record), None)
+    query = counting(spark, source, "steady", tmp_path, every_s=1)
+    try:
+        assert until(lambda: (record / "plan.json").exists(), 60)
+        assert until(lambda: bool(read_record(record).last.get("operators", {}).get("steady")), 60)
+        last = read_record(record).last
+        assert last["executors"] == 2
+        assert last["sojourn"]["p95_s"] > 0
+        page = urlopen(f"{spark.sparkContext.uiWebUrl}/sluicegate/", timeout=30).read().decode()
+        assert "p95=30s" in page
+        assert "steady" in page
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert told(spark.table("steady").collect()) == COUNTS

@@ -1,0 +1,140 @@
+"""`sluicegate run app.py`: a file of the user's runs until it is stopped, and what it wrote stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from tests.ctrl_c import hears_ctrl_c
+
+from sluicegate.cli.app import run
+from sluicegate.spark.edges.folder import FolderEdge
+
+SLUICEGATE = str(Path(sys.executable).parent / "sluicegate")
+APP = """
+import pyarrow as pa
+from sluicegate import Pipeline
+from sluicegate.lab.running.app import App
+
+def make():
+    made = Pipeline("my_rows")
+    made.sink("out", made.operator("same", lambda rows: rows, made.source("numbers", "id long")))
+    return made
+
+def rows(source, first, count):
+    return pa.table({"id": list(range(first, first + count))})
+
+app = App("my_rows", make, rows, calm_per_s=50.0, slo="mean=60s")
+"""
+
+
+@contextmanager
+def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [SLUICEGATE, "run", "app.py", *arguments],
+        cwd=folder,
+        env={**os.environ, "SLUICEGATE_HOME": str(folder / "home"), "TMPDIR": str(folder), "NO_COLOR": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=hears_ctrl_c,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def wait_for(path: Path, process: subprocess.Popen[str], limit_s: float = 600.0) -> None:
+    until = time.monotonic() + limit_s
+    while not path.exists():
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.2)
+
+
+def ids_in(folder: Path) -> list[int]:
+    edge = FolderEdge(folder / "edges" / "same")
+    paths = [edge.folder / file.path for number in edge.numbers() for file in edge.need(number).files]
+    return sorted(int(row["id"]) for path in paths for row in pq.read_table(path).to_pylist())
+
+
+@pytest.mark.slow
+def test_a_file_runs_until_it_is_stopped_keeps_every_row_and_goes_on_in_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    kept = tmp_path / "sluicegate-my_rows"
+    with started(tmp_path, "--master", "local[3]") as process:
+        wait_for(kept / "ticks.jsonl", process)
+        with started(tmp_path) as second:
+            _, refused = second.communicate(timeout=120)
+            assert second.returncode == 2
+            assert refused == (
+                f"sluicegate: a pipeline runs in {kept} already (process {process.pid}): stop it, or choose another "
+                "folder\n"
+            )  # not a word of Spark: it was not started
+        time.sleep(3)
+        os.kill(process.pid, signal.SIGTERM)
+        out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    assert f"my_rows in {kept}: rows and checkpoints stay there" in err
+    assert "it runs until it is stopped" in err
+    assert f"kept in {kept}; go on with: sluicegate run app.py --master 'local[3]'\n" in err
+    first = ids_in(kept)
+    assert first == list(range(len(first)))
+    assert len(first) > 200
+    with started(tmp_path, "--master", "local[3]", "--seconds", "3", "--json") as process:
+        out, err = process.communicate(timeout=300)
+    assert (process.returncode, err) == (0, "")
+    assert json.loads(out)["interrupted"] is False
+    both = ids_in(kept)
+    assert both == list(range(len(both)))
+    assert len(both) > len(first)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--budget", "0"], "--budget"),
+        (["--budget", "-2"], "--budget"),
+        (["--load", "trace.csv"], "give --seconds too"),
+        (["--slo", "mean3s"], "write NAME=VALUE"),
+        (["--policy", "magic"], "unknown policy"),
+        (["--master", "lokal"], "master is 'lokal'"),
+        (["--executors", "1:2"], "has no executors"),
+        (["--seconds", "0"], "above 0"),
+        (["--seconds", "soon"], "not a duration"),
+        (["--rate", "-1"], "above 0"),
+        (["--folder", "app.py"], "is a file"),
+        (["--conf", "memory"], "KEY=VALUE"),
+        (["--conf", "memory=1g"], "spark.executor.memory"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_spark_starts(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SLUICEGATE_HOME", str(tmp_path / "home"))
+    (tmp_path / "app.py").write_text(APP)
+    assert run(["run", "app.py", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    last = err.splitlines()[-1]
+    assert last.startswith("sluicegate: ")
+    assert said in last
+    assert not (tmp_path / "sluicegate-my_rows" / "pipeline.json").exists()

@@ -1,0 +1,163 @@
+"""How long sinks keep rows: what is too old leaves the disk, and nothing that anybody still needs."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from sluicegate.errors import BadInput
+from sluicegate.runlog.layout import Layout
+from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.runtime import Running, start
+
+KEEP_S = 2.0
+ROUNDS, ROWS = 6, 5
+
+
+class Table:
+    """A sink of the user's that fails once after it has stored a batch, as a crash would."""
+
+    def __init__(self, fails_at: int | None = None) -> None:
+        self.calls: list[int] = []
+        self.by_batch: dict[int, list[int]] = {}
+        self._fails_at = fails_at
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        self.calls.append(number)
+        self.by_batch[number] = [row.id for row in batch.collect()]
+        if number == self._fails_at and self.calls.count(number) == 1:
+            raise ConnectionError("the database hung up after it had stored the batch")
+
+    @property
+    def rows(self) -> Counter[int]:
+        return Counter(row for batch in self.by_batch.values() for row in batch)
+
+
+def data_of(folder: Path, stream: str) -> int:
+    return len(list((folder / "edges" / stream / "data").iterdir()))
+
+
+def feed_rounds(running: Running, first: int, rounds: int) -> None:
+    feed = running.feed("lines")
+    for at in range(first, first + rounds):
+        feed.append(pa.table({"id": list(range(at * ROWS, (at + 1) * ROWS))}))
+        running.drain()
+
+
+def until(done: Callable[[], bool], seconds: float = 30.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if done():
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def test_rows_past_their_time_leave_the_disk_and_every_row_was_written_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    brief, written, for_good = Table(), Table(fails_at=2), Table()
+
+    def made() -> Pipeline:
+        pipeline = Pipeline("three_ways")
+        lines = pipeline.source("lines", "id long")
+        pipeline.sink("brief", pipeline.operator("a", lambda f: f, lines, fuse=False), write=brief, keep=f"{KEEP_S}s")
+        pipeline.sink("written", pipeline.operator("b", lambda f: f, lines, fuse=False), write=written, keep=False)
+        pipeline.sink("for_good", pipeline.operator("c", lambda f: f, lines, fuse=False), write=for_good)
+        return pipeline
+
+    with start(made(), spark, tmp_path) as running:
+        feed_rounds(running, 0, ROUNDS - 2)
+        assert until(lambda: data_of(tmp_path, "a") == 1)
+        assert until(lambda: data_of(tmp_path, "b") == 1)
+        assert until(lambda: running.read("a").count() == 0)
+        with pytest.raises(BadInput, match="keeps no rows"):
+            running.read("b")
+        first_left = FolderEdge(Layout(tmp_path).edge("a")).numbers()[0]
+    # resumed, it goes on from the one manifest that is left
+    with start(made(), spark, tmp_path) as running:
+        feed_rounds(running, ROUNDS - 2, 2)
+        assert running.read("c").count() == ROUNDS * ROWS
+        assert {row.id for row in running.read("a").collect()} <= set(range((ROUNDS - 2) * ROWS, ROUNDS * ROWS))
+        assert until(lambda: data_of(tmp_path, "a") == data_of(tmp_path, "b") == 1)
+    assert first_left > 0
+    every_row_once = Counter(range(ROUNDS * ROWS))
+    assert brief.rows == written.rows == for_good.rows == every_row_once
+    # the batch whose write failed was written again, under its number; no other was
+    assert Counter(written.calls) == Counter(written.by_batch.keys()) + Counter([2])
+    assert data_of(tmp_path, "c") == len(for_good.by_batch)
+
+
+def _more_than(edge: FolderEdge, manifests: int) -> bool:
+    return len(edge.numbers()) > manifests
+
+
+def test_what_a_reader_has_not_committed_stays_however_old_it_is(spark: SparkSession, tmp_path: Path) -> None:
+    """The second operator does not end its batch until the rows are far too old."""
+    good = tmp_path / "good"
+
+    def slow(frame: DataFrame, number: int) -> None:
+        while not good.exists():
+            time.sleep(0.1)
+
+    pipeline = Pipeline("slow_reader")
+    first = pipeline.operator("first", lambda f: f, pipeline.source("lines", "id long"), fuse=False)
+    second = pipeline.operator("second", lambda f: f, first, fuse=False)
+    pipeline.sink("first", first, keep=timedelta(seconds=0.2))
+    pipeline.sink("second", second, write=slow)
+    with start(pipeline, spark, tmp_path / "home") as running:
+        edge = FolderEdge(Layout(tmp_path / "home").edge("first"))
+        for at in range(3):
+            running.feed("lines").append(pa.table({"id": list(range(at * ROWS, (at + 1) * ROWS))}))
+            assert until(partial(_more_than, edge, at))
+        time.sleep(3.0)
+        assert sum(manifest.rows for manifest in edge.since(0)) == 3 * ROWS
+        good.touch()
+        running.drain()
+        assert running.read("second").count() == 3 * ROWS
+        assert until(lambda: len(edge.numbers()) == 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"keep": False}, "neither keeps nor writes"),
+        ({"keep": "soon"}, "not a duration"),
+        ({"keep": "0s"}, "above 0"),
+        ({"keep": timedelta(0)}, "above 0"),
+        ({"keep": 7}, "give True, False"),
+        ({"keep": None}, "give True, False"),
+        ({"write": "table"}, "no function"),
+    ],
+)
+def test_a_sink_that_cannot_be_meant_is_refused_where_it_is_declared(given: dict[str, object], said: str) -> None:
+    pipeline = Pipeline("p")
+    stream = pipeline.operator("a", lambda f: f, pipeline.source("lines", "id long"))
+    with pytest.raises(BadInput, match=said):
+        pipeline.sink("s", stream, **given)  # type: ignore[arg-type]
+
+
+def test_of_two_sinks_of_a_stream_the_longer_counts() -> None:
+    from sluicegate.spark.pipeline.graph import RunningGraph, fused
+
+    def graph(*keeps: bool | str) -> RunningGraph:
+        pipeline = Pipeline("p")
+        stream = pipeline.operator("a", lambda f: f, pipeline.source("lines", "id long"))
+        for at, keep in enumerate(keeps):
+            pipeline.sink(f"s{at}", stream, write=lambda batch, number: None, keep=keep)
+        return RunningGraph.of(pipeline, fused(pipeline, True))
+
+    assert graph(False, "7d").keep_s == {"a": 7 * 86_400.0}
+    assert graph(False, True).keep_s == {}
+    assert graph(False).keep_s == {"a": 0.0}
+    assert math.isclose(RunningGraph.from_json(graph("1h").to_json()).keep_s["a"], 3600.0)
