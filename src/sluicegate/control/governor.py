@@ -45,7 +45,7 @@ def govern(ledger: Ledger, request: Request, rules: Rules, limits: Limits) -> tu
         ledger = replace(ledger, moved_at_s=request.now_s)
     blocked = _metrics(request, rules) or _one_at_a_time(request)
     if blocked:
-        return ledger, Verdict(request.have, (), (blocked,))
+        return ledger, Verdict(request.stays, (), (blocked,))
     want, cut = _bounded(request, limits)
     want, still = _not_taken_yet(request, want)
     cut = (*cut, *still)
@@ -61,7 +61,7 @@ def govern(ledger: Ledger, request: Request, rules: Rules, limits: Limits) -> tu
     blocked = _no_escalation(ledger, request, want, rules) or _cool_down(ledger, request, rules)
     blocked = blocked or _must_pay(request, want, rules)
     if blocked:
-        return ledger, Verdict(request.have, (), (*notes, blocked))
+        return ledger, Verdict(request.stays, (), (*notes, blocked))
     return _moved(ledger, request, want), Verdict(want, _changes(request, want), notes)
 
 

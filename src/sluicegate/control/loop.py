@@ -111,7 +111,7 @@ def tick(state: LoopState, observation: Observation, now_s: float) -> tuple[Loop
     state = replace(state, gauges=gauges, learned=state.learned.after(observation, seen))
     if seen.arrivals_per_s is None or not all(name in seen.running for name in state.settings.topology.names):
         why = "no arrival rate was measured" if seen.arrivals_per_s is None else "some operators do not run yet"
-        return state, Decision(now_s, seen.running, refusals=(Refusal("metrics", f"{why}: what runs stays"),))
+        return state, Decision(now_s, seen.asked, refusals=(Refusal("metrics", f"{why}: what runs stays"),))
     state = _forecast(state, observation, now_s)
     situation = _situation(state, seen, pipeline_rate(state.settings.topology, seen.arrivals_per_s), now_s)
     memory, proposal = state.settings.policy.propose(state.plan_memory, situation)
@@ -264,6 +264,7 @@ def _request(situation: Situation, want: Mapping[str, int]) -> Request:
         rescaling=situation.observation.rescaling,
         starting=situation.observation.starting,
         unmeasured=situation.observation.unmeasured,
+        asked=situation.observation.asked,
         have=have,
         want=want,
         utilisation={name: offered[name] / count for name, count in have.items()},

@@ -70,6 +70,12 @@ class Request:
     capacity_want_per_s: float = math.inf
     starting: bool = False
     unmeasured: frozenset[str] = frozenset()
+    asked: Mapping[str, int] | None = None
+
+    @property
+    def stays(self) -> Mapping[str, int]:
+        """What a refusal leaves in force: what was asked for, though it may not run yet."""
+        return self.have if self.asked is None else {name: self.asked.get(name, k) for name, k in self.have.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ class Observation:
     ``arrivals_per_s`` counts the rows of all sources together. ``rescaling`` is true while what was asked for and what
     runs differ; ``starting`` that all of it are executors still to come. ``overdue`` says what was asked for and did
     not come within its time: the loop goes on without. ``groups`` are the tasks that the key groups belong to,
-    ``unmeasured`` the operators of which no batch has ended yet.
+    ``unmeasured`` the operators of which no batch has ended yet, ``requested`` the allocation last asked for.
     """
 
     at_s: float
@@ -106,6 +106,12 @@ class Observation:
     fleet: FleetSeen | None = None
     groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     unmeasured: frozenset[str] = frozenset()
+    requested: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def asked(self) -> Mapping[str, int]:
+        """What was last asked for; what runs, where nobody said. A refusal leaves this as it is."""
+        return {**self.running, **self.requested}
 
     def of(self, name: str) -> OperatorObservation:
         return self.operators.get(name, _UNSEEN)

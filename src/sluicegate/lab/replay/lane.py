@@ -94,6 +94,7 @@ class Lane:
             {OPERATOR: operator},
             throughput_per_s=self.done,
             backlog_rows=self.backlog_rows,
+            requested={OPERATOR: self.coming},
         )
 
     def _pass(self, t: int) -> None:

@@ -37,8 +37,6 @@ ALL = (
     "hpa",
     "keda",
 )
-# What is looked at once a decision; the others watch every minute.
-_ONE_LOOK = ("ds2", *(f"uncertainty-{number}" for number in range(8)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,7 @@ def player(name: str, facts: Facts) -> Player:
         settings_of(named, facts, options),
         lead,
         protocol.startup_steps - lead,
-        watches=named not in _ONE_LOOK,
+        watches=_watches(named),
         open_loop=named == "recent-peak",
         note=note,
     )
@@ -128,6 +126,14 @@ def timing_of(protocol: Protocol) -> Timing:
     """The protocol's steps of a minute, in seconds."""
     cycle_s, startup_s = protocol.cycle_steps * STEP_S, protocol.startup_steps * STEP_S
     return Timing(STEP_S, startup_s, cycle_s, all_in_cycles=True)
+
+
+def _watches(name: str) -> bool:
+    """Whether a policy is shown every minute; the others only those at which a decision counts.
+
+    Where the governor spaces moves it would else space those that nobody makes.
+    """
+    return policy_entry(name).moves in ("own", "steps") and name != "ds2"
 
 
 def _decides_when_it_starts(name: str) -> bool:
