@@ -241,7 +241,7 @@ def test_a_trace_with_silent_hours_is_replayed() -> None:
 
 @pytest.mark.parametrize(
     ("given", "problem"),
-    [("hedgate", "did you mean 'sluicegate'"), (" , ", "no policies"), ("ds2,nothing-like-it", "unknown policy")],
+    [("sluicgate", "did you mean 'sluicegate'"), (" , ", "no policies"), ("ds2,nothing-like-it", "unknown policy")],
 )
 def test_unknown_policies_are_refused(given: str, problem: str) -> None:
     with pytest.raises(BadInput, match=problem):
