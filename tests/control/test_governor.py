@@ -174,3 +174,11 @@ def test_whatever_is_asked_limits_hold_and_every_standstill_has_its_reason(
             assert verdict.refusals
             assert all(any(c.isdigit() for c in refusal.why) for refusal in verdict.refusals)
         have = dict(verdict.running)
+
+
+def test_a_refusal_leaves_what_was_asked_for_as_it_is() -> None:
+    """Asked for 4, of which 2 run yet: to refuse must not take the other two back."""
+    ask = Request(100.0, 100.0, 50.0, True, {"a": 2}, {"a": 6}, {"a": 1.2}, asked={"a": 4})
+    _, verdict = govern(Ledger(moved_at_s=0.0), ask, Rules(), Limits())
+    assert verdict.running == {"a": 4}
+    assert verdict.refusals[0].rule == "one at a time"

@@ -24,7 +24,6 @@ from sluicegate.domain import (
 )
 from sluicegate.forecast.catalogue import forecaster
 from sluicegate.measure.smoothing import Smoothing
-from sluicegate.place.sam import Sam
 from sluicegate.policy.catalogue import POLICIES
 from sluicegate.policy.papers.drs import Drs
 from sluicegate.policy.sluicegate import SluicegatePolicy
@@ -121,13 +120,6 @@ def test_the_forecaster_learns_once_a_step_whatever_the_pace_of_ticks() -> None:
     assert changes == 6
 
 
-def test_a_decision_that_moves_is_placed() -> None:
-    state = loop.start(replace(BASE, placer=Sam()))
-    _, decision = tick(state, seen(0.0, 40.0, {"a": 1, "b": 1}), 0.0)
-    assert decision.placement is not None
-    assert sum(decision.placement.threads("a").values()) == decision.running["a"]
-
-
 def test_sluicegate_plans_for_the_forecast_not_for_now() -> None:
     rising = loop.start(
         replace(BASE, policy=SluicegatePolicy(), forecaster=forecaster("recent-peak"), goal=Goal(mean_s=1.0))
@@ -166,3 +158,18 @@ def test_every_policy_can_drive_the_loop(name: str) -> None:
         assert all(1 <= k <= 40 for k in running.values())
         assert decision.reasons or decision.refusals
     assert math.isfinite(backlog)
+
+
+def test_key_groups_are_part_of_the_decision_and_move_by_their_measured_load() -> None:
+    """All the load is in the first half of the groups, which neighbours together give to one task."""
+    state, running = loop.start(BASE), {"a": 2, "b": 2}
+    loads = (4.0, 4.0, 4.0, 4.0, 1.0, 1.0, 1.0, 1.0)
+    operators = {"a": OperatorObservation(4.0, 10.0, group_s=loads), "b": OperatorObservation(2.0, 5.0)}
+    groups = {"a": (0, 0, 0, 0, 1, 1, 1, 1)}
+    what = Observation(0.0, 4.0, running, operators, groups=groups)
+    _, moved = tick(state, replace(what, rescaling=False), 0.0)
+    if moved.running["a"] == 2:
+        assert moved.groups["a"] != groups["a"]
+    assert any(change.what == "key groups of a" and change.reason for change in moved.changes)
+    _, waits = tick(state, replace(what, rescaling=True), 0.0)
+    assert waits.groups == groups

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sluicegate.domain import Edge, Goal, Limits, Observation, Operator, Situation, Sojourn, Topology
+from sluicegate.domain import BatchCosts, Edge, Goal, Limits, Observation, Operator, Situation, Sojourn, Topology
 from sluicegate.errors import Infeasible
 from sluicegate.model.stations import Stations
 from sluicegate.model.traffic import visits
@@ -177,3 +177,23 @@ def test_measured_visits_lead_not_the_topologys() -> None:
     more = replace(base, operator_arrivals_per_s={"extract": 13.0, "match": 26.0, "aggregate": 13.0})
     assert Drs().propose(None, more)[1].processors["match"] > Drs().propose(None, base)[1].processors["match"]
     assert visits(VLD).tolist() == [1, 1, 1]
+
+
+def test_reasons_say_what_is_proposed_in_batch_mode() -> None:
+    """Beyond the micro-batch law's optimum more processors only cost: 16 run, fewer are proposed, and it says so."""
+    one = Topology("t", (Operator("a", 500.0, batch=BatchCosts(0.137, 0.029)),), (Edge("source", "a"),))
+    for measured_s in (0.9, 3.0):
+        seen = Observation(0.0, 800.0, {"a": 16}, sojourn=Sojourn(measured_s))
+        now = replace(situation_at(one, 800.0, Goal(mean_s=1.5)), observation=seen)
+        _, proposal = Drs(general=True, batch=True).propose(None, now)
+        assert proposal.total < 16
+        assert f"16 -> {proposal.total} processors" in proposal.reasons[0]
+        assert "keep" not in proposal.reasons[0]
+
+
+def test_drs_itself_plans_by_queues_whatever_runs_in_batches() -> None:
+    """The paper's M/M/k knows no batches; drs-batch is the one that does."""
+    queue = Topology("t", (Operator("a", 500.0),), (Edge("source", "a"),))
+    batch = Topology("t", (Operator("a", 500.0, batch=BatchCosts(0.137, 0.029)),), (Edge("source", "a"),))
+    totals = [Drs().propose(None, situation_at(t, 2800.0, Goal(mean_s=0.005)))[1].total for t in (queue, batch)]
+    assert totals[0] == totals[1]

@@ -8,8 +8,7 @@ import pytest
 from sluicegate.domain import Edge, Forecast, Goal, Observation, Operator, OperatorObservation, Situation, Topology
 from sluicegate.policy.demand import situation_at
 from sluicegate.policy.on_time import Timing
-from sluicegate.policy.sluicegate import Memory, SluicegatePolicy
-from sluicegate.policy.sluicegate_on_time import useful_rate
+from sluicegate.policy.sluicegate_on_time import OnTimePolicy, OnTimeState, useful_rate
 
 ONE = Topology("t", (Operator("a", 100.0),), (Edge("source", "a"),))
 GOAL = Goal(on_time=0.995)
@@ -22,8 +21,9 @@ def seen(rate: float, machines: int, at_s: float = 0.0, saturated: float | None 
     return replace(situation_at(ONE, rate, GOAL), now_s=at_s, observation=observation, forecast=ahead)
 
 
-def after(situations: list[Situation], policy: SluicegatePolicy | None = None) -> tuple[Memory, int]:
-    policy, memory, total = policy or SluicegatePolicy(), Memory(), 0
+def after(situations: list[Situation], policy: OnTimePolicy | None = None) -> tuple[OnTimeState | None, int]:
+    policy, total = policy or OnTimePolicy(), 0
+    memory = policy.start()
     for situation in situations:
         memory, proposal = policy.propose(memory, situation)
         total = proposal.total
@@ -51,8 +51,8 @@ def test_a_capacity_that_turns_out_lower_is_learned() -> None:
     weaker = [seen(900.0, 11, 60.0 * i, saturated=700.0) for i in range(60)]
     assert after(weaker)[1] > after(honest)[1]
     memory = after(weaker)[0]
-    assert memory.on_time is not None
-    assert memory.on_time.judged.budget.late == 60
+    assert memory is not None
+    assert memory.judged.budget.late == 60
 
 
 def test_useful_time_tells_the_capacity_of_a_step_on_time() -> None:
@@ -75,7 +75,7 @@ def test_the_capacity_of_a_pipeline_is_that_of_the_operator_which_lets_least_thr
 
 
 def test_between_the_decisions_of_a_cycle_it_only_learns() -> None:
-    policy = SluicegatePolicy(timing=Timing(cycle_steps=10, startup_steps=2, lead_steps=2))
+    policy = OnTimePolicy(timing=Timing(cycle_steps=10, startup_steps=2, lead_steps=2))
     memory = after([seen(900.0, 11, 60.0 * i) for i in range(9)], policy)[0]
     asked = [policy.propose(memory, seen(2000.0, 11, 60.0 * i))[1].total for i in (9, 10, 11)]
     assert len(set(asked)) == 1
@@ -89,6 +89,6 @@ def test_machines_are_spread_over_the_operators_that_need_them() -> None:
         observation=Observation(0.0, 900.0, {"a": 10, "b": 20}),
         forecast=Forecast(60.0, np.full(12, 900.0), np.full(12, 45.0)),
     )
-    _, proposal = SluicegatePolicy().propose(Memory(), situation)
+    _, proposal = OnTimePolicy().propose(None, situation)
     assert proposal.processors["b"] == pytest.approx(2 * proposal.processors["a"], abs=2)
     assert proposal.processors["a"] * 100.0 > 900.0

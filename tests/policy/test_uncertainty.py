@@ -223,11 +223,20 @@ def test_operators_that_need_more_than_the_load_get_their_least_and_it_says_so()
     assert "2 machines instead of 1" in proposal.reasons[1]
 
 
-def test_the_curve_is_trained_once() -> None:
-    policy = Uncertainty(1)
+def test_a_curve_of_measurements_is_trained_once() -> None:
+    policy = Uncertainty(1, training=((3, 300.0), (4, 400.0), (6, 600.0)))
     memory, _ = policy.propose(policy.start(), situation(500.0))
     again, _ = policy.propose(memory, situation(900.0))
     assert again.model is memory.model
+
+
+def test_a_curve_of_guessed_rates_follows_what_is_learned_of_them() -> None:
+    """On Spark the first decision stands on guesses: a curve kept from then would be wrong for ever."""
+    policy, slow = Uncertainty(0), situation(500.0)
+    memory, fast = policy.propose(policy.start(), slow)
+    halved = tuple(replace(o, service_per_s=o.service_per_s / 2) for o in slow.topology.operators)
+    _, then = policy.propose(memory, replace(slow, topology=slow.topology.with_operators(halved)))
+    assert then.total >= 2 * fast.total - 1
 
 
 def test_a_pipeline_that_no_row_reaches_runs_on_the_least() -> None:

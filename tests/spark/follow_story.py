@@ -14,12 +14,12 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
+from sluicegate.domain import Shape
 from sluicegate.lab.apps import chain
 from sluicegate.lab.running.feeding import Feeder
 from sluicegate.lab.running.run_app import warm_up
 from sluicegate.runlog.batch_log import Tail
 from sluicegate.spark.act.executors import Executors
-from sluicegate.spark.act.fleet import Shape
 from sluicegate.spark.act.nodes import LocalNodes
 from sluicegate.spark.cluster.java import QUICK_JAVA
 from sluicegate.spark.cluster.standalone import Cluster

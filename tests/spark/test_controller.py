@@ -7,12 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sluicegate.domain import ExecutorSeen, FleetSeen, Shape
 from sluicegate.domain.births import Births
 from sluicegate.errors import BadInput
 from sluicegate.runlog.batch_log import BatchRecord, append_line
@@ -122,11 +123,11 @@ def test_what_would_run_under_more_load_is_told_before_it_comes(pipeline: Pipeli
     assert all(point["why"] for point in points)
 
 
-def test_a_policy_that_only_reacts_says_so_instead_of_a_table(pipeline: Pipeline) -> None:
-    drive(pipeline, replace(CONTROL, policy="dhalion"), [100] * 20)
-    told = json.loads(pipeline.layout.what_if.read_text())
-    assert told["points"] == []
-    assert "only reacts" in told["note"]
+def test_of_a_policy_that_only_reacts_the_table_says_where_it_comes_to_rest(pipeline: Pipeline) -> None:
+    drive(pipeline, replace(CONTROL, policy="hpa"), [100] * 20)
+    points = json.loads(pipeline.layout.what_if.read_text())["points"]
+    assert points[-1]["total"] > points[0]["total"]
+    assert "reactive" in points[0]["why"]
 
 
 def test_every_look_tells_forecast_prediction_and_variability(pipeline: Pipeline) -> None:
@@ -205,6 +206,44 @@ def test_the_sojourn_is_from_birth_to_the_last_operator(pipeline: Pipeline) -> N
     sojourn = observer.observe(1000.0).sojourn
     assert sojourn is not None
     assert sojourn.mean_s == pytest.approx(0.5)
+
+
+def test_what_runs_is_what_batches_were_cut_for_not_what_was_asked_for(pipeline: Pipeline) -> None:
+    observer, plan = Observer.of(pipeline.layout, GRAPH), PlanFile(pipeline.layout.plan)
+    pipeline.second(1000.0, 100)
+    assert not observer.observe(1000.0).rescaling
+    plan.change({"work": OperatorPlan(4)})
+    for stream in ("rows", "work"):
+        FolderEdge(pipeline.layout.edge(stream)).publish(1, [DataFile("data/1-x/part-0.parquet", 40)], Births(), 1000.5)
+    waiting = observer.observe(1001.0)
+    assert (waiting.running, waiting.rescaling, waiting.overdue) == ({"work": 1}, True, ())
+    late = observer.observe(1040.0)
+    assert (late.running, late.rescaling) == ({"work": 1}, False)
+    assert late.overdue == ("work: 4 tasks asked for 39 s ago, no batch has begun with them",)
+    pipeline.batch = 2
+    pipeline.second(1041.0, 100)
+    done = observer.observe(1041.0)
+    assert (done.running, done.rescaling, done.overdue) == ({"work": 4}, False, ())
+
+
+def test_executors_that_do_not_come_are_said_with_the_reason_and_the_loop_goes_on(pipeline: Pipeline) -> None:
+    fleet = FleetSeen(Shape(), (ExecutorSeen("h1", 1),), None, 3, 1000.0, "the master has no free cores")
+    pipeline.second(1000.0, 100)
+    observer = Observer.of(pipeline.layout, GRAPH)
+    seen = []
+    for now_s in (1002.0, 1150.0):
+        pipeline.layout.fleet_seen.write_text(json.dumps({"at_s": now_s, **asdict(fleet)}))
+        seen.append(observer.observe(now_s))
+    assert [(one.rescaling, one.starting) for one in seen] == [(True, True), (False, False)]
+    assert seen[0].fleet == fleet
+    said = "3 executors asked for 150 s ago, 1 are there, 1 of them warm: the master has no free cores"
+    assert seen[1].overdue == (said,)
+
+
+def test_shares_are_withdrawn_once_the_policy_asks_for_none(pipeline: Pipeline) -> None:
+    PlanFile(pipeline.layout.plan).write(Plan(1, {"work": OperatorPlan(2, shares=(0.7, 0.3))}))
+    drive(pipeline, CONTROL, [100] * 5)
+    assert PlanFile(pipeline.layout.plan).read().of("work").shares == ()
 
 
 def test_a_folder_without_a_pipeline_is_refused(tmp_path: Path) -> None:

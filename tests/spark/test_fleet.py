@@ -7,71 +7,123 @@ from itertools import pairwise
 
 import pytest
 
-from sluicegate.domain import Edge, Operator, Topology, Vm
+from sluicegate.control import loop
+from sluicegate.control.capacity import Places, executors_for, nodes_for, places_for
+from sluicegate.control.settings import Timing, settings_for
+from sluicegate.domain import (
+    Edge,
+    ExecutorSeen,
+    FleetSeen,
+    Goal,
+    Limits,
+    NodeSeen,
+    Observation,
+    Operator,
+    OperatorObservation,
+    Shape,
+    Topology,
+)
 from sluicegate.errors import BadInput
-from sluicegate.place.placer import DoesNotFit
-from sluicegate.runlog.plan_file import OperatorPlan, Plan
+from sluicegate.place.mc_stream import McStreamPlacer
 from sluicegate.spark.act.executors import leaving
-from sluicegate.spark.act.fleet import Patience, Shape
 from sluicegate.spark.act.scheduler import Executor
-from sluicegate.spark.act.seating import Seating
 from sluicegate.spark.ground import ground_of
 
-
-def plan_of(*processors: int) -> Plan:
-    return Plan(1, {f"o{i}": OperatorPlan(k) for i, k in enumerate(processors)})
+PLACER = McStreamPlacer()
 
 
-def seating_of(plan: Plan) -> Seating:
-    edges = tuple(Edge(before, name) for before, name in pairwise(("source", *plan.operators)))
-    return Seating(Topology("t", tuple(Operator(name, 9.0) for name in plan.operators), edges))
+def chain_of(*processors: int) -> tuple[Topology, dict[str, int]]:
+    running = {f"o{i}": k for i, k in enumerate(processors)}
+    edges = tuple(Edge(before, name) for before, name in pairwise(("source", *running)))
+    return Topology("t", tuple(Operator(name, 9.0) for name in running), edges), running
 
 
-def executors_on(**cores: int) -> list[Executor]:
-    return [Executor(host, host, count, 0, 0, draining=False) for host, count in cores.items()]
+def fleet_on(**slots: int) -> FleetSeen:
+    return FleetSeen(Shape(), tuple(ExecutorSeen(host, count) for host, count in slots.items()))
+
+
+def places_on(fleet: FleetSeen, *processors: int) -> tuple[Places, str]:
+    topology, running = chain_of(*processors)
+    return places_for(topology, PLACER, running, fleet)
 
 
 def test_there_is_a_slot_for_every_processor_within_the_limits() -> None:
     shape = Shape(slots_per_executor=2, least=1, most=4)
-    plans = [plan_of(*k) for k in ((1,), (2, 1), (4, 4), (30, 9))]
-    assert [shape.within(seating_of(plan).executors_for(plan, 2)) for plan in plans] == [1, 2, 4, 4]
+    chains = [chain_of(*k) for k in ((1,), (2, 1), (4, 4), (30, 9))]
+    assert [shape.within(executors_for(t, PLACER, running, 2)) for t, running in chains] == [1, 2, 4, 4]
 
 
 def test_an_executor_does_not_stretch_over_two_nodes() -> None:
-    assert Shape(slots_per_executor=2).on([Vm("n1", 3), Vm("n2", 1), Vm("n3", 4)]) == 3
+    assert Shape(slots_per_executor=2).on([3, 1, 4]) == 3
 
 
 def test_processors_of_one_operator_are_apart_and_next_to_those_they_read_from() -> None:
-    plan = plan_of(2, 2)
-    assert seating_of(plan).hosts(plan, executors_on(a=2, b=2)) == {"o0": ("a", "b"), "o1": ("a", "b")}
+    assert places_on(fleet_on(a=2, b=2), 2, 2)[0] == {"o0": ("a", "b"), "o1": ("a", "b")}
 
 
 def test_a_host_counts_for_all_of_its_executors() -> None:
-    plan = plan_of(3)
-    two_on_a = [replace(executor, host="a") for executor in executors_on(a=1, b=2)]
-    assert seating_of(plan).hosts(plan, two_on_a) == {"o0": ("a", "a", "a")}
+    two_on_a = FleetSeen(Shape(), (ExecutorSeen("a", 1), ExecutorSeen("a", 2)))
+    assert places_on(two_on_a, 3)[0] == {"o0": ("a", "a", "a")}
 
 
-def test_nobody_is_seated_while_some_have_no_slot() -> None:
-    plan = plan_of(2, 2)
-    answer = seating_of(plan).hosts(plan, executors_on(a=2, b=1))
-    assert isinstance(answer, DoesNotFit)
-    assert answer.why.startswith("o1: an instance needs 100.0% CPU")
+def test_nothing_is_placed_while_some_have_no_slot() -> None:
+    places, why = places_on(fleet_on(a=2, b=1), 2, 2)
+    assert places == {}
+    assert why.startswith("places are Spark's choice: o1: an instance needs 100.0% CPU")
+
+
+def test_tasks_stay_off_executors_that_are_not_warm_yet() -> None:
+    fleet = FleetSeen(Shape(), (ExecutorSeen("a", 1), ExecutorSeen("b", 1, warm=False)))
+    places, why = places_on(fleet, 2)
+    assert places == {"o0": ("a",)}
+    assert why.endswith("1 executors are being made warm")
+
+
+def test_nodes_come_before_executors_and_go_after_them_the_emptiest_first() -> None:
+    nodes = tuple(NodeSeen(f"n{i}", 2, f"h{i}") for i in range(3))
+    full = FleetSeen(Shape(2, 1, 9), tuple(ExecutorSeen(f"h{i}", 2) for i in range(3)), nodes)
+    assert nodes_for(full, 5) == (5, ())
+    assert nodes_for(full, 1) == (3, ())  # its executors are still there
+    assert nodes_for(replace(full, executors=full.executors[1:2]), 1) == (1, ("n2", "n0"))
+
+
+def test_every_change_of_executors_and_nodes_is_decided_once_and_says_why() -> None:
+    """Through the tick itself: more at once, less only after the window, each as a change with its reason."""
+    topology, _ = chain_of(1)
+    settings = settings_for("ds2", topology, Goal(), Limits(), Timing(1.0))
+    state, running, want = loop.start(settings), {"o0": 1}, list[int | None]()
+    told, up = list[str](), 1
+    for now in range(60):
+        executors = tuple(ExecutorSeen("a", 1) for _ in range(want[-1] or 1 if want else 1))
+        nodes = tuple(NodeSeen(f"n{i}", 1, "a" if not i else "") for i in range(up))
+        fleet = FleetSeen(Shape(1, 1, 4, settle_s=10.0), executors, nodes, len(executors))
+        rate = 25.0 if now < 20 else 5.0
+        seen = Observation(float(now), rate, running, {"o0": OperatorObservation(rate, 9.0)}, fleet=fleet)
+        state, decision = loop.tick(state, seen, float(now))
+        running = dict(decision.running)
+        want.append(decision.executors)
+        up = decision.nodes or 1
+        told += [f"{now}: {c.what} {c.have} -> {c.want}: {c.reason}" for c in decision.changes if c.what != "places"]
+    assert (max(want[:20], key=lambda n: n or 0), want[-1]) == (3, 1)
+    assert want[25] == 3  # the governor's window: fewer have been enough for 5 s only
+    assert any("executors 1 -> 3: 3 processors need 3 executors of 1 slots" in line for line in told)
+    assert any("nodes 1 -> 3: no room for 2 executors" in line for line in told)
+    assert any("nodes" in line and "do not need" in line for line in told)
+
+
+def test_while_executors_are_still_to_come_more_may_be_asked_for_but_nothing_is_taken_away() -> None:
+    topology, running = chain_of(4)
+    state = loop.start(settings_for("ds2", topology, Goal(), Limits(), Timing(1.0)))
+    for rate, expected in ((5.0, 4), (60.0, 7)):
+        measured = {"o0": OperatorObservation(rate, 9.0)}
+        seen = Observation(0.0, rate, running, measured, rescaling=True, starting=True)
+        assert loop.tick(state, seen, 0.0)[1].running["o0"] == expected
 
 
 def test_executors_leave_host_by_host_so_that_nodes_become_free() -> None:
     here = [Executor(f"{host}{n}", host, 1, int(host == "b"), n, False) for host in "ba" for n in (1, 2)]
     alone = Executor("c1", "c", 1, 9, 0, draining=False)
     assert [executor.id for executor in leaving([*here, alone], 4)] == ["c1", "a2", "a1", "b2"]
-
-
-def test_more_is_wanted_at_once_and_less_only_after_a_while() -> None:
-    patience = Patience(settle_s=10.0)
-    wanted = [
-        patience.settled(at, want, have) for at, want, have in ((0.0, 2, 2), (1.0, 5, 2), (2.0, 1, 5), (11.0, 1, 5))
-    ]
-    assert wanted == [2, 5, 5, 5]
-    assert patience.settled(12.5, 1, 5) == 1
 
 
 def test_a_shape_that_cannot_be_is_refused() -> None:

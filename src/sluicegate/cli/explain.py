@@ -14,6 +14,7 @@ from sluicegate.errors import BadInput
 from sluicegate.report.explained import Explained, explained
 from sluicegate.report.figures import clock, promise, rate, seconds
 from sluicegate.report.plain_words import meaning, plain
+from sluicegate.runlog.decision_text import changed
 from sluicegate.runlog.run_record import RunRecord, read_record
 from sluicegate.runlog.runs import find_run
 
@@ -45,6 +46,7 @@ def _number(record: RunRecord, asked: int | None) -> int:
 def _show(found: Explained, record: RunRecord, out: Console) -> None:
     decision = found.decision
     moves = ", ".join(f"{r['operator']} from {r['have']} to {r['want']} processors" for r in decision["rescales"])
+    moves = moves or changed(decision)
     at = clock(float(decision["at_s"]) - record.began_s)
     out.print(f"[bold]decision {decision['number']} of {found.of}, {at} after the start: {escape(moves)}[/]")
     out.print(f"{escape(record.app)}, {escape(record.policy)}, {promise(record.bounds)}\n")

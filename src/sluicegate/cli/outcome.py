@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from sluicegate.report.figures import promise, seconds
+from sluicegate.runlog.decision_text import changed
 
 if TYPE_CHECKING:
     from sluicegate.lab.running.outcome import Outcome
@@ -50,7 +51,7 @@ def show(outcome: Outcome, out: Console) -> None:
     needless = "no processor was moved" if outcome.bound else "no processor had to be moved"
     out.print("\n[bold]every move and why[/]" if outcome.decisions else f"\n{needless}")
     for decision in outcome.decisions:
-        moves = ", ".join(f"{r['operator']} {r['have']} -> {r['want']}" for r in decision["rescales"])
+        moves = changed(decision)
         why = "; ".join(decision["reasons"][:2])
         out.print(f"  {decision['at_s'] - began:6.0f} s  {escape(moves)}: {escape(why)}")
     _balance(outcome, out)

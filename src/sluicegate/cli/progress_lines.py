@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from sluicegate.report.figures import clock, rate, seconds
 from sluicegate.runlog.batch_log import Tail
+from sluicegate.runlog.decision_text import changed
 from sluicegate.runlog.failures import Failing, read_failures
 from sluicegate.runlog.run_record import measured_s
 
@@ -55,7 +56,7 @@ class ProgressLines:
         self._failing = failing
 
     def _moved(self, decision: dict[str, Any]) -> None:
-        moves = ", ".join(f"{r['operator']} {r['have']} -> {r['want']}" for r in decision["rescales"])
+        moves = changed(decision)
         why = decision["reasons"][0] if decision["reasons"] else ""
         self._print(f"       moved {moves}: {why}")
 

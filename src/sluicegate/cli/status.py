@@ -14,6 +14,7 @@ from rich.table import Table
 
 from sluicegate.cli.out import console, print_json
 from sluicegate.report.figures import clock, promise, rate, seconds, share
+from sluicegate.runlog.decision_text import changed
 from sluicegate.runlog.run_record import RunRecord, measured_s, read_record
 from sluicegate.runlog.runs import find_run
 
@@ -155,7 +156,7 @@ def _count(value: object) -> str:
 def last_decision(record: RunRecord) -> str:
     """The last move and its first reason, in one line of markup."""
     decision = record.decisions[-1]
-    moves = ", ".join(f"{r['operator']} {r['have']} -> {r['want']}" for r in decision["rescales"])
+    moves = changed(decision)
     why = decision["reasons"][0] if decision["reasons"] else "no reason was noted"
     at = clock(float(decision["at_s"]) - record.began_s)
     return f"decision {decision['number']} at {at}: {escape(moves)}: {escape(why)}"

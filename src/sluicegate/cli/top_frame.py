@@ -11,6 +11,7 @@ from rich.text import Text
 
 from sluicegate.cli.status import failing_lines, headline, held
 from sluicegate.report.figures import clock, rate, seconds, share
+from sluicegate.runlog.decision_text import changed
 from sluicegate.runlog.run_record import Line, RunRecord, measured_s
 
 _BLOCKS, _PLAIN = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
@@ -106,7 +107,7 @@ def _decisions(record: RunRecord) -> list[Text]:
 
 
 def _decision(decision: Line, began_s: float) -> Text:
-    moves = ", ".join(f"{r['operator']} {r['have']} -> {r['want']}" for r in decision["rescales"])
+    moves = changed(decision)
     text = Text(f"{decision['number']:>3}  {clock(decision['at_s'] - began_s):>6}  ", no_wrap=True, overflow="ellipsis")
     text.append(moves, style="bold")
     return text.append(f"  {decision['reasons'][0] if decision['reasons'] else ''}", style="dim")

@@ -2,8 +2,9 @@
 
 The rules, in the order they are asked:
 
-1. metrics        no arrival rate, or an observation older than ``stale_after_s``: nothing moves
-2. one at a time  a rescale still under way: nothing moves
+1. metrics        no arrival rate, or an observation older than ``stale_after_s``: nothing moves; nothing is taken
+                  from an operator of which no batch has ended
+2. one at a time  a rescale still under way: nothing moves; while executors are still to come nothing is taken away
 3. bounds         least and most processors, and the budget: the proposal is cut to them
 4. window         a smaller number is taken only as low as the largest proposal of the last ``settle_down_s``
 5. calm           while latency is above ``calm_share`` of its bound the total does not fall, whatever the model says
@@ -44,8 +45,10 @@ def govern(ledger: Ledger, request: Request, rules: Rules, limits: Limits) -> tu
         ledger = replace(ledger, moved_at_s=request.now_s)
     blocked = _metrics(request, rules) or _one_at_a_time(request)
     if blocked:
-        return ledger, Verdict(request.have, (), (blocked,))
+        return ledger, Verdict(request.stays, (), (blocked,))
     want, cut = _bounded(request, limits)
+    want, still = _not_taken_yet(request, want)
+    cut = (*cut, *still)
     ledger = _remember(ledger, request.now_s, want, rules)
     kept, settling = _not_below_recent(ledger, request, want)
     kept, hot = _not_while_late(request, kept, rules)
@@ -58,8 +61,22 @@ def govern(ledger: Ledger, request: Request, rules: Rules, limits: Limits) -> tu
     blocked = _no_escalation(ledger, request, want, rules) or _cool_down(ledger, request, rules)
     blocked = blocked or _must_pay(request, want, rules)
     if blocked:
-        return ledger, Verdict(request.have, (), (*notes, blocked))
+        return ledger, Verdict(request.stays, (), (*notes, blocked))
     return _moved(ledger, request, want), Verdict(want, _changes(request, want), notes)
+
+
+def held(ledger: Ledger, now_s: float, want: int, have: int, window_s: float) -> tuple[Ledger, int]:
+    """The number of executors to go to: ``want`` if it is more, else the most wanted within the window.
+
+    >>> ledger, found = Ledger(), []
+    >>> for at, want in ((0.0, 4), (10.0, 2), (19.0, 1), (29.0, 1), (40.0, 1)):
+    ...     ledger, n = held(ledger, at, want, 4, 20.0)
+    ...     found.append(n)
+    >>> found
+    [4, 4, 4, 2, 1]
+    """
+    recent = (*((at, n) for at, n in ledger.executors if now_s - at <= window_s), (now_s, want))
+    return replace(ledger, executors=recent), max(want, min(have, max(n for _, n in recent)))
 
 
 def _metrics(request: Request, rules: Rules) -> Refusal | None:
@@ -72,7 +89,21 @@ def _metrics(request: Request, rules: Rules) -> Refusal | None:
 
 
 def _one_at_a_time(request: Request) -> Refusal | None:
-    return Refusal("one at a time", "a rescale is still under way: 1 of at most 1") if request.rescaling else None
+    if not request.rescaling or request.starting:
+        return None
+    return Refusal("one at a time", "a rescale is still under way: 1 of at most 1")
+
+
+def _not_taken_yet(request: Request, want: dict[str, int]) -> tuple[dict[str, int], tuple[Refusal, ...]]:
+    """Nothing is taken from an operator of which no batch has ended, nor from any while executors are starting."""
+    less = [name for name, have in request.have.items() if want[name] < have]
+    unknown = [name for name in less if name in request.unmeasured]
+    notes = [Refusal("metrics", f"no batch of {name} yet: it stays at {request.have[name]}") for name in unknown]
+    if request.starting and less:
+        why = f"executors are still starting: {', '.join(less)} stay as they are until they are there"
+        notes.append(Refusal("one at a time", why))
+    stay = set(less) if request.starting else set(unknown)
+    return {name: request.have[name] if name in stay else k for name, k in want.items()}, tuple(notes)
 
 
 def _bounded(request: Request, limits: Limits) -> tuple[dict[str, int], tuple[Refusal, ...]]:

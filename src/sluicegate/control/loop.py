@@ -1,4 +1,4 @@
-"""One tick of the loop: measure -> model, forecast -> plan -> place -> act.
+"""One tick of the loop: measure -> model, forecast -> plan -> govern -> place.
 
 Pure: what it knows comes in (state, observation, now), what it decided goes out (state, decision). The simulator and
 Spark drive the same function; only the shell around it differs.
@@ -14,31 +14,32 @@ from typing import Any
 
 import numpy as np
 
+from sluicegate.control.capacity import Places, capacity_for
 from sluicegate.control.governor import govern
+from sluicegate.control.groups import owners_for
 from sluicegate.control.rules import Ledger, Request, Rules
 from sluicegate.domain import (
+    Change,
     Decision,
     Forecast,
     Goal,
     Limits,
     Observation,
-    Placement,
     Proposal,
     Refusal,
     Situation,
     Topology,
 )
-from sluicegate.errors import Infeasible
 from sluicegate.forecast.forecaster import Forecaster
 from sluicegate.measure.gauges import Gauges
 from sluicegate.measure.smoothing import Smoothing
 from sluicegate.model.learned import Learned
 from sluicegate.model.traffic import pipeline_rate
-from sluicegate.place.extra_slots import place_with_extra_slots
 from sluicegate.place.placer import Placer
 from sluicegate.policy.demand import stations_of
 from sluicegate.policy.policy import Policy
-from sluicegate.policy.whole_slots import bundles_of
+
+_PACE_MOVED = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,6 @@ class Settings:
     forecaster: Forecaster[Any] | None = None
     forecast_steps: int = 12
     placer: Placer | None = None
-    vm_sizes: tuple[int, ...] = (1, 2, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,9 @@ class LoopState:
     forecast: Forecast | None = None
     bucket: Bucket | None = None
     ledger: Ledger = field(default_factory=Ledger)
-    placement: Placement | None = None
+    places: Places = field(default_factory=dict)
+    shares: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    pace_s: Mapping[str, float] = field(default_factory=dict)
     situation: Situation | None = None
     """What was last planned for; ``None`` before anything could be."""
 
@@ -109,7 +111,7 @@ def tick(state: LoopState, observation: Observation, now_s: float) -> tuple[Loop
     state = replace(state, gauges=gauges, learned=state.learned.after(observation, seen))
     if seen.arrivals_per_s is None or not all(name in seen.running for name in state.settings.topology.names):
         why = "no arrival rate was measured" if seen.arrivals_per_s is None else "some operators do not run yet"
-        return state, Decision(now_s, seen.running, refusals=(Refusal("metrics", f"{why}: what runs stays"),))
+        return state, Decision(now_s, seen.asked, refusals=(Refusal("metrics", f"{why}: what runs stays"),))
     state = _forecast(state, observation, now_s)
     situation = _situation(state, seen, pipeline_rate(state.settings.topology, seen.arrivals_per_s), now_s)
     memory, proposal = state.settings.policy.propose(state.plan_memory, situation)
@@ -145,6 +147,7 @@ def _situation(state: LoopState, seen: Observation, rate_per_s: float, now_s: fl
         settings.limits,
         state.forecast,
         state.learned.service_rsd,
+        state.learned.nodes.cores,
     )
 
 
@@ -153,22 +156,99 @@ def _act(state: LoopState, memory: Any, situation: Situation, proposal: Proposal
     settings = state.settings
     request = _request(situation, proposal.processors)
     ledger, verdict = govern(state.ledger, request, settings.rules, settings.limits)
-    reasons, placement = proposal.reasons, state.placement
-    if verdict.rescales and settings.placer is not None:
-        placement, note = _placed(settings, settings.placer, verdict.running, proposal)
-        reasons = (*reasons, *note)
+    late = tuple(Refusal("overdue", why) for why in situation.observation.overdue)
     decision = Decision(
         at_s=situation.now_s,
         running=verdict.running,
         rescales=verdict.rescales,
-        refusals=verdict.refusals,
-        reasons=reasons,
+        refusals=(*verdict.refusals, *late),
+        reasons=proposal.reasons,
         proposal=proposal,
-        placement=placement,
         shares=proposal.shares,
         pace_s=proposal.pace_s,
     )
-    return replace(state, plan_memory=memory, ledger=ledger, placement=placement, situation=situation), decision
+    ledger, decision = _with_capacity(state, ledger, situation, proposal, decision)
+    decision = _with_changes(state, _with_groups(situation, decision))
+    return (
+        replace(
+            state,
+            plan_memory=memory,
+            ledger=ledger,
+            situation=situation,
+            places=decision.places,
+            shares=decision.shares,
+            pace_s=decision.pace_s,
+        ),
+        decision,
+    )
+
+
+def _with_capacity(
+    state: LoopState, ledger: Ledger, situation: Situation, proposal: Proposal, decision: Decision
+) -> tuple[Ledger, Decision]:
+    """Executors, nodes and places for what was decided, where there are any to decide on."""
+    fleet, settings = situation.observation.fleet, state.settings
+    if fleet is None or settings.placer is None:
+        return ledger, decision
+    running = decision.running
+    ledger, found = capacity_for(
+        ledger,
+        situation.now_s,
+        settings.topology,
+        settings.placer,
+        running,
+        fleet,
+        state.places,
+        proposal.more_nodes,
+    )
+    return ledger, replace(
+        decision,
+        executors=found.executors,
+        nodes=found.nodes,
+        leaving=found.leaving,
+        places=found.places,
+        changes=found.changes,
+    )
+
+
+def _with_groups(situation: Situation, decision: Decision) -> Decision:
+    """The owners of key groups for what was decided; they stay while a rescale is under way."""
+    seen, groups, changes = situation.observation, dict[str, tuple[int, ...]](), list[Change]()
+    for name, before in seen.groups.items():
+        loads = () if seen.rescaling else seen.of(name).group_s
+        owners, why = owners_for(before, len(before), decision.running[name], loads)
+        groups[name] = owners
+        if owners != tuple(before):
+            moved = sum(a != b for a, b in zip(before, owners, strict=True))
+            changes.append(Change(f"key groups of {name}", "as they were", f"{moved} moved", why))
+    return replace(decision, groups=groups, changes=(*decision.changes, *changes))
+
+
+def _with_changes(state: LoopState, decision: Decision) -> Decision:
+    """Shares that are given or withdrawn, and paces that move by more than a tenth, as changes with their reasons."""
+    changes = [
+        Change(f"shares of {name}", _shares(state.shares.get(name)), _shares(decision.shares.get(name)), why)
+        for name in dict.fromkeys((*state.shares, *decision.shares))
+        if state.shares.get(name) != decision.shares.get(name)
+        for why in [next((r for r in decision.reasons if r.startswith(f"{name}: ")), "as the policy proposes")]
+    ]
+    for name, pace in decision.pace_s.items():
+        before = state.pace_s.get(name, 0.0)
+        if not _same_pace(pace, before):
+            why = "batches start as rarely as the promise allows" if pace else "batches start back to back"
+            changes.append(Change(f"pace of {name}", f"{before:.3g} s", f"{pace:.3g} s", why))
+    known = {name: state.pace_s.get(name, 0.0) for name in decision.pace_s}
+    kept = {name: known[name] if _same_pace(p, known[name]) else p for name, p in decision.pace_s.items()}
+    return replace(decision, pace_s=kept, changes=(*decision.changes, *changes))
+
+
+def _same_pace(pace_s: float, before_s: float) -> bool:
+    """A pace that moved by a few percent is not worth a new plan."""
+    return abs(pace_s - before_s) <= _PACE_MOVED * max(before_s, 0.05)
+
+
+def _shares(shares: tuple[float, ...] | None) -> str:
+    return "equal" if not shares else ", ".join(f"{share:.0%}" for share in shares)
 
 
 def _request(situation: Situation, want: Mapping[str, int]) -> Request:
@@ -182,6 +262,9 @@ def _request(situation: Situation, want: Mapping[str, int]) -> Request:
         observed_at_s=situation.observation.at_s,
         arrivals_per_s=situation.arrivals_per_s,
         rescaling=situation.observation.rescaling,
+        starting=situation.observation.starting,
+        unmeasured=situation.observation.unmeasured,
+        asked=situation.observation.asked,
         have=have,
         want=want,
         utilisation={name: offered[name] / count for name, count in have.items()},
@@ -207,15 +290,3 @@ def lateness(situation: Situation) -> float | None:
         value / bound for what, bound in situation.goal.latency_bounds.items() if (value := measured[what]) is not None
     ]
     return max(ratios, default=None)
-
-
-def _placed(
-    settings: Settings, placer: Placer, running: Mapping[str, int], proposal: Proposal
-) -> tuple[Placement | None, tuple[str, ...]]:
-    bundles = bundles_of(settings.topology, running, proposal)
-    slots = math.ceil(max(sum(b.cpu for b in bundles), sum(b.memory for b in bundles)) - 1e-9)
-    try:
-        placement = place_with_extra_slots(placer, settings.topology, bundles, max(slots, 1), settings.vm_sizes)
-    except Infeasible as problem:
-        return None, (f"not placed: {problem}",)
-    return placement, placement.reasons

@@ -8,19 +8,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from sluicegate.domain import Bundle, Goal, Limits, Operator, Placement, Prediction, Proposal, Topology
+from sluicegate.control.settings import Known, policy_for
+from sluicegate.domain import Bundle, Goal, Limits, Operator, Placement, Prediction, Proposal, Situation, Topology
 from sluicegate.errors import Infeasible
 from sluicegate.model.mapping_rate import Routing, mapping_rate
 from sluicegate.model.sojourn import predict
 from sluicegate.place.catalogue import placer
 from sluicegate.place.extra_slots import place_with_extra_slots
-from sluicegate.policy.catalogue import Entry, policy_entry
+from sluicegate.policy.catalogue import policy_entry
 from sluicegate.policy.demand import situation_at, stations_of
 from sluicegate.policy.settle import settle
 from sluicegate.policy.spread import sustained_per_s
 from sluicegate.policy.vms import VM_SIZES, rent
 from sluicegate.policy.whole_slots import bundles_of
+
+if TYPE_CHECKING:
+    from sluicegate.policy.catalogue import AnyPolicy
 
 # Beyond this many threads nobody reads a mapping, and the slower mappers would take minutes.
 MOST_MAPPED_THREADS = 200_000
@@ -63,7 +68,8 @@ def make_plan(
     ({'a': 4}, 4, (4,), 0.121)
     """
     goal, limits, entry = goal or Goal(), limits or Limits(), policy_entry(policy)
-    proposal = _proposed(entry, topology, rate_per_s, goal, limits, source_rates)
+    situation = situation_at(topology, rate_per_s, goal, limits, source_rates)
+    proposal = proposal_at(policy_for(policy, known=Known(load_per_s=(rate_per_s,))), situation)
     bundles = bundles_of(topology, proposal.processors, proposal)
     needed = _slots(proposal, bundles)
     placement, notes = _mapped(topology, bundles, needed, mapper or entry.mapper, vm_sizes)
@@ -87,21 +93,23 @@ def make_plan(
     )
 
 
-def _proposed(
-    entry: Entry,
-    topology: Topology,
-    rate_per_s: float,
-    goal: Goal,
-    limits: Limits,
-    source_rates: Mapping[str, float] | None,
-) -> Proposal:
-    policy = entry.build((rate_per_s,))
-    if entry.reactive:
-        proposal, steps = settle(policy, topology, rate_per_s, goal, limits)
-        note = f"reactive: what it settles at under a constant {rate_per_s:.4g} rows/s, after {steps} steps of a minute"
-        return replace(proposal, reasons=(note, *proposal.reasons))
-    situation = situation_at(topology, rate_per_s, goal, limits, source_rates)
-    return policy.propose(policy.start(), situation)[1]
+def proposal_at(policy: AnyPolicy, situation: Situation, settled: bool = True) -> Proposal:
+    """What a policy runs under the constant load of ``situation``, remembering nothing; asked by all who want to know.
+
+    A reactive policy finds its size by trial: it is driven until it comes to rest, by the model of what would then be
+    measured. With ``settled`` false it is asked once all the same.
+
+    >>> from sluicegate.domain import Edge
+    >>> one = Topology("t", (Operator("a", 10.0),), (Edge("source", "a"),))
+    >>> proposal_at(policy_for("ds2"), situation_at(one, 25.0)).processors
+    {'a': 3}
+    """
+    if not policy_entry(policy.name).reactive or not settled:
+        return policy.propose(policy.start(), situation)[1]
+    rate_per_s = situation.arrivals_per_s
+    proposal, steps = settle(policy, situation.topology, rate_per_s, situation.goal, situation.limits)
+    note = f"reactive: what it settles at under a constant {rate_per_s:.4g} rows/s, after {steps} steps of a minute"
+    return replace(proposal, reasons=(note, *proposal.reasons))
 
 
 def _slots(proposal: Proposal, bundles: tuple[Bundle, ...]) -> int:

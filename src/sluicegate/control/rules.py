@@ -68,6 +68,14 @@ class Request:
     late: float | None = None
     sojourns_s: Callable[[], tuple[float, float]] = lambda: (math.inf, math.inf)
     capacity_want_per_s: float = math.inf
+    starting: bool = False
+    unmeasured: frozenset[str] = frozenset()
+    asked: Mapping[str, int] | None = None
+
+    @property
+    def stays(self) -> Mapping[str, int]:
+        """What a refusal leaves in force: what was asked for, though it may not run yet."""
+        return self.have if self.asked is None else {name: self.asked.get(name, k) for name, k in self.have.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +94,7 @@ class Ledger:
 
     moved_at_s: float | None = None
     wanted: tuple[tuple[float, Mapping[str, int]], ...] = ()
+    executors: tuple[tuple[float, int], ...] = ()
     last_raise: Attempt | None = None
 
 

@@ -1,12 +1,13 @@
 """The vocabulary every stage speaks: frozen values, no behaviour beyond validation."""
 
 from sluicegate.domain.allocation import Bundle, OperatorPrediction, Placement, Prediction, Proposal, Vm
-from sluicegate.domain.decision import Decision, Refusal, Rescale
+from sluicegate.domain.decision import Change, Decision, Refusal, Rescale
+from sluicegate.domain.fleet import ExecutorSeen, FleetSeen, NodeSeen, Shape
 from sluicegate.domain.forecast import Forecast
 from sluicegate.domain.goal import Goal, Limits
 from sluicegate.domain.observation import Batch, NodeObservation, Observation, OperatorObservation, Sojourn
 from sluicegate.domain.profile import ProfilePoint, TaskProfile
-from sluicegate.domain.situation import Situation
+from sluicegate.domain.situation import Cores, Situation
 from sluicegate.domain.topology import SINK, SOURCE, BatchCosts, Edge, Graph, Operator, Topology, is_sink, is_source
 
 __all__ = [
@@ -15,13 +16,18 @@ __all__ = [
     "Batch",
     "BatchCosts",
     "Bundle",
+    "Change",
+    "Cores",
     "Decision",
     "Edge",
+    "ExecutorSeen",
+    "FleetSeen",
     "Forecast",
     "Goal",
     "Graph",
     "Limits",
     "NodeObservation",
+    "NodeSeen",
     "Observation",
     "Operator",
     "OperatorObservation",
@@ -32,6 +38,7 @@ __all__ = [
     "Proposal",
     "Refusal",
     "Rescale",
+    "Shape",
     "Situation",
     "Sojourn",
     "TaskProfile",

@@ -50,6 +50,7 @@ class Proposal:
 
     ``bundles`` and ``slots`` come from planners that pack threads (LSA, MBA); for the others a processor is a slot.
     ``shares`` routes the rows of an operator over its instances; ``pace_s`` is how often its batches should start.
+    ``more_nodes`` are wanted beside what the processors need, for their cores.
     """
 
     processors: Mapping[str, int]
@@ -59,6 +60,7 @@ class Proposal:
     slots: int | None = None
     shares: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     pace_s: Mapping[str, float] = field(default_factory=dict)
+    more_nodes: int = 0
 
     @property
     def total(self) -> int:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sluicegate.domain import BatchCosts, Observation, Operator, OperatorObservation, Topology
+from sluicegate.domain import BatchCosts, Edge, Observation, Operator, OperatorObservation, Topology, is_sink, is_source
 from sluicegate.domain.topology import LARGEST, SLOWEST_PER_S
 from sluicegate.model.batch_fit import BatchFits, BatchLaw
+from sluicegate.model.node_law import NodeLaw
 from sluicegate.model.traffic import pipeline_rate, visits
 
 Floats = NDArray[np.float64]
@@ -25,25 +26,35 @@ Floats = NDArray[np.float64]
 _FORGET = 0.95
 _FORGET_VISITS = 0.9
 _KEEPS_UP = 0.95
+# Edges follow the visits once one is this far off: their routing is worked out anew each time they change.
+_EDGES_OFF = 0.02
 # A figure that moved by less than this is left as it was: it saves rebuilding values that plan the same.
 _SAME = 1e-3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learned:
-    """``topology`` with the learned figures in it, and the relative standard error of the service rates."""
+    """``topology`` with the learned figures in it, and the relative standard error of the service rates.
+
+    The selectivities of its edges give the learned ``visits``, so that a policy which multiplies along the edges plans
+    for the arrivals that were measured. ``lessons`` counts the measurements of each operator's visits.
+    """
 
     topology: Topology
     fits: BatchFits
     scatter: Floats
     visits: Floats
+    lessons: Floats
+    nodes: NodeLaw
     service_rsd: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def start(cls, topology: Topology) -> Learned:
         """Before anything was measured: what the topology says."""
         fits, scatter = BatchFits.start(topology.operators), np.zeros((len(topology.operators), 3))
-        return cls(topology, fits, scatter, visits(topology))
+        return cls(
+            topology, fits, scatter, visits(topology), np.zeros(len(topology.operators)), NodeLaw.start(topology)
+        )
 
     def after(self, raw: Observation, smoothed: Observation) -> Learned:
         """With one more observation; rates are taken from the smoothed one, scatter and batches from the raw one."""
@@ -59,8 +70,11 @@ class Learned:
         )
         same = all(a is b for a, b in zip(operators, self.topology.operators, strict=True))
         topology = self.topology if same else self.topology.with_operators(operators)
-        reach = _visits(self.visits, topology, smoothed)
-        return Learned(topology, fits, scatter, reach, self._errors(laws, errors))
+        reach, lessons = _visits(self.visits, self.lessons, topology, smoothed)
+        if reach is not self.visits:
+            topology = with_visits(topology, reach)
+        nodes = self.nodes.after(raw, topology)
+        return Learned(topology, fits, scatter, reach, lessons, nodes, self._errors(laws, errors))
 
     def _errors(self, laws: Mapping[str, BatchLaw], scattered: Floats) -> Mapping[str, float]:
         """By its batches' law where an operator runs in batches, by the scatter of its measurements elsewhere."""
@@ -72,29 +86,68 @@ class Learned:
         return out
 
 
-def _visits(known: Floats, topology: Topology, seen: Observation) -> Floats:
-    """Rows that reach each operator per outside row, as measured while every operator keeps up.
+def _visits(known: Floats, lessons: Floats, topology: Topology, seen: Observation) -> tuple[Floats, Floats]:
+    """Rows that reach each operator per outside row, as measured, and how often each was.
 
-    Behind an operator that does not, less arrives than will once it does: then what was known stays.
+    An operator's arrivals count while all upstream of it keep up, whether or not it does itself: behind one that does
+    not, less arrives than will once it does, and what was known stays. What was declared counts as one measurement,
+    later ones weigh at least 1 - ``_FORGET_VISITS``.
     """
     rate = pipeline_rate(topology, seen.arrivals_per_s or 0.0)
     if not rate:
-        return known
+        return known, lessons
     measured = _or_nan([o.arrivals_per_s for o in seen.all_of(topology.names)])
     carried = np.array([seen.running.get(o.name, 1) * o.service_per_s for o in topology.operators])
-    return _blended(known, measured / rate, carried / rate, _FORGET_VISITS, _KEEPS_UP)
+    behind = _behind(topology, known >= _KEEPS_UP * carried / rate)
+    valid = ~behind & (measured > 0.0)
+    if not valid.any():
+        return known, lessons
+    counted = lessons + valid
+    gain = np.maximum(1.0 / (counted + 1.0), 1.0 - _FORGET_VISITS)
+    return np.where(valid, known + gain * (measured / rate - known), known), counted
 
 
-@njit(cache=True)
-def _blended(known: Floats, measured: Floats, carried: Floats, forget: float, keeps_up: float) -> Floats:
-    for i in range(len(known)):
-        if known[i] >= keeps_up * carried[i]:
-            return known
-    out = known.copy()
-    for i in range(len(known)):
-        if measured[i] > 0.0:
-            out[i] = forget * known[i] + (1.0 - forget) * measured[i]
-    return out
+def _behind(topology: Topology, saturated: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The operators that an operator which does not keep up is upstream of; itself too on a loop."""
+    behind = np.zeros(len(saturated), dtype=np.bool_)
+    if not saturated.any():
+        return behind
+    follow: dict[int, list[int]] = {}
+    for edge in topology.inner_edges:
+        follow.setdefault(topology.index[edge.origin], []).append(topology.index[edge.target])
+    frontier = np.flatnonzero(saturated).tolist()
+    while frontier:
+        fresh = [i for i in follow.get(frontier.pop(), ()) if not behind[i]]
+        behind[fresh] = True
+        frontier.extend(fresh)
+    return behind
+
+
+def with_visits(topology: Topology, reach: Floats) -> Topology:
+    """The topology whose edges lead ``reach`` rows to each operator; itself where they already do, nearly.
+
+    What comes in by several edges is scaled alike on all of them: v_i = f_i (external_i + sum_j v_j selectivity_ji).
+
+    >>> two = Topology("t", (Operator("a", 9.0), Operator("b", 9.0)), (Edge("source", "a"), Edge("a", "b")))
+    >>> [edge.selectivity for edge in with_visits(two, np.array([1.0, 10.0])).edges]
+    [1.0, 10.0]
+    """
+    index, inflow = topology.index, np.zeros(len(reach))
+    for edge in topology.edges:
+        if not is_sink(edge.target):
+            origin = topology.share_of(edge.origin) if is_source(edge.origin) else reach[index[edge.origin]]
+            inflow[index[edge.target]] += origin * edge.selectivity
+    fed = inflow > 0
+    factor = np.where(fed, reach / np.where(fed, inflow, 1.0), 1.0)
+    if (np.abs(factor - 1.0) <= _EDGES_OFF).all():
+        return topology
+
+    def scaled(edge: Edge) -> Edge:
+        if is_sink(edge.target):
+            return edge
+        return replace(edge, selectivity=float(edge.selectivity * factor[index[edge.target]]))
+
+    return replace(topology, edges=tuple(scaled(edge) for edge in topology.edges))
 
 
 def _or_nan(values: list[float | None]) -> Floats:

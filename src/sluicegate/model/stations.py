@@ -80,6 +80,12 @@ class Stations:
         ones = np.ones(len(self.names))
         return replace(self, laws=self.laws._replace(wait_factor=ones, service_scv=ones))
 
+    def queueing(self) -> Stations:
+        """The same stations without the micro-batch law: every operator a queue with servers, as DRS has it."""
+        none, laws = np.zeros(len(self.names)), self.laws
+        queues = laws._replace(passing_per_s=laws.arrivals_per_s, overhead_s=none, per_task_s=none, commit_s=none)
+        return replace(self, laws=queues)
+
     @property
     def offered(self) -> Floats:
         """lambda_i/mu_i: the processors that would be busy."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sluicegate.errors import BadInput
 
@@ -18,13 +18,23 @@ if TYPE_CHECKING:
 
     AnyPolicy: TypeAlias = Policy[Any]
 
+Moves = Literal["governed", "spaced", "own", "steps", "cycles"]
+"""Who says when a policy's proposals become moves.
+
+    governed  nobody but the governor: window, dead band, cool-down, does it pay
+    spaced    the policy's T_ra: at least so long between two moves, and nothing else
+    own       the policy's own windows, triggers and waits: the governor only checks metrics, bounds, one at a time
+    steps     the same; it is asked once a step of its forecaster
+    cycles    the same; it is asked once a cycle S, U before it starts
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One policy: ``build`` makes it, told the load to come, which only a ``clairvoyant`` one looks at.
 
     A ``reactive`` policy finds its size by trial on a running pipeline; the others answer at once. ``mapper`` and
-    ``forecaster`` name what it goes with.
+    ``forecaster`` name what it goes with, ``moves`` who says when it moves.
     """
 
     build: Callable[[tuple[float, ...]], AnyPolicy]
@@ -34,6 +44,7 @@ class Entry:
     clairvoyant: bool = False
     mapper: str = "dsm"
     forecaster: str | None = None
+    moves: Moves = "own"
 
 
 def _of(module: str, policy: str, **settings: object) -> Callable[[tuple[float, ...]], AnyPolicy]:
@@ -76,6 +87,7 @@ def _uncertainty(number: int) -> Entry:
         _UNCERTAINTY[number],
         "uncertainty-aware VM scheduling",
         forecaster="arma" if number >= 4 else None,
+        moves="cycles",
     )
 
 
@@ -86,10 +98,28 @@ POLICIES: dict[str, Entry] = {
         "sluicegate",
         mapper="sam",
         forecaster="calibrated",
+        moves="governed",
     ),
-    "drs": Entry(_of("papers.drs", "Drs"), "queueing-optimal processors per operator, M/M/k", "DRS"),
+    "on-time": Entry(
+        _of("sluicegate_on_time", "OnTimePolicy"),
+        "fewest machines for a share of steps on time, by a price on late steps",
+        "sluicegate",
+        mapper="sam",
+        forecaster="calibrated",
+        moves="steps",
+    ),
+    "drs": Entry(_of("papers.drs", "Drs"), "queueing-optimal processors per operator, M/M/k", "DRS", moves="spaced"),
     "drs-gigk": Entry(
-        _of("papers.drs", "Drs", general=True, name="drs-gigk"), "DRS with measured variability, GI/G/k", "DRS"
+        _of("papers.drs", "Drs", general=True, name="drs-gigk"),
+        "DRS with measured variability, GI/G/k",
+        "DRS",
+        moves="spaced",
+    ),
+    "drs-batch": Entry(
+        _of("papers.drs", "Drs", general=True, batch=True, name="drs-batch"),
+        "DRS planned by the micro-batch law",
+        "DRS",
+        moves="spaced",
     ),
     "es-stream": Entry(
         _of("papers.es_stream", "EsStream"),
@@ -102,9 +132,14 @@ POLICIES: dict[str, Entry] = {
         "threads and slots, scaling one thread linearly",
         "model-driven scheduling",
         mapper="rsm",
+        moves="governed",
     ),
     "mba": Entry(
-        _of("papers.mba", "Mba"), "threads and slots by measured profiles", "model-driven scheduling", mapper="sam"
+        _of("papers.mba", "Mba"),
+        "threads and slots by measured profiles",
+        "model-driven scheduling",
+        mapper="sam",
+        moves="governed",
     ),
     "mc-stream": Entry(
         _of("papers.mc_stream", "McStream"),

@@ -9,7 +9,9 @@
 4. whole      the total is rounded up to whole executors and nodes, and what is paid for anyway is put to work
 5. cost       a ceiling on cost bounds the total; if both cannot hold, cost wins and the latency reached is said
 6. evenness   stateless instances that are unequally fast get rows in proportion (Mc-Stream's redirection)
-7. feedback   where measured latency exceeds what the model gave for what runs, the goal handed to the model shrinks by
+7. cores      batches must fit the cores of the nodes (``node_cores``): rarer batches, no more tasks, another node, or
+              it is said how many cores would do
+8. feedback   where measured latency exceeds what the model gave for what runs, the goal handed to the model shrinks by
               that ratio (DRS's regression from estimated to true latency, with one coefficient)
 """
 
@@ -27,15 +29,14 @@ from sluicegate.errors import Infeasible
 from sluicegate.model.sojourn import quantile_s
 from sluicegate.model.stations import Counts, Stations
 from sluicegate.policy.demand import stations_of
-from sluicegate.policy.greedy import GreedyPath, ample, greedy_path
-from sluicegate.policy.on_time import Timing
+from sluicegate.policy.greedy import GreedyPath, ample, greedy_path, smallest
+from sluicegate.policy.node_cores import within_cores
 from sluicegate.policy.pace import paced_mean_s, paces
 from sluicegate.policy.papers.drs import best_effort, explain, min_within_knee, require_enough
-from sluicegate.policy.papers.redirection import shares_by_speed
-from sluicegate.policy.sluicegate_on_time import OnTimeState, Samples, wish
-from sluicegate.policy.spread import spread
-from sluicegate.policy.within_limits import proposal_within
+from sluicegate.policy.papers.redirection import equally_fast, shares_by_speed
+from sluicegate.policy.within_limits import affordable
 
+_SLOW_PACED_SHARE = 0.3
 _LEAST_TRUST = 0.6
 """No service rate is taken for less than this share of what was learned: where rows cost little beside the rest of a
 batch their rate is hardly known, but then it hardly matters either."""
@@ -43,11 +44,11 @@ batch their rate is hardly known, but then it hardly matters either."""
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The model's bias (measured over predicted mean sojourn of what ran, smoothed), and the paces last ordered."""
+    """The model's bias (measured over predicted mean sojourn of what ran, smoothed); paces and shares last ordered."""
 
     bias: float = 1.0
     pace_s: Mapping[str, float] = field(default_factory=dict)
-    on_time: OnTimeState | None = None
+    shares: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,11 @@ class SluicegatePolicy:
     that wait beyond what arrives within the goal; ``paced_share`` the share of a mean promise that batches may use up
     by starting late (they cost less then); ``waiting_share`` the share of the least latency bound that rows may wait
     when the load comes out at its quantile, not at its mean; ``most_growth`` bounds what a forecast that has seen
-    little may ask for, against the load now. ``timing``, ``training`` (machines and the rate they sustained) and
-    ``most`` machines serve on-time goals, which ``sluicegate_on_time`` plans for.
+    little may ask for, against the load now. ``slow_start`` is set where an executor must start before there are more
+    processors: the quantile of the load then counts in full, and batches wait for ``_SLOW_PACED_SHARE`` of the promise
+    at most, since nothing can make up for an executor that comes too late.
+
+    A goal of on-time steps alone is planned for at that quantile of the load, with the fewest processors that carry it.
     """
 
     level: float = 0.95
@@ -70,17 +74,13 @@ class SluicegatePolicy:
     paced_share: float = 0.6
     waiting_share: float = 0.3
     most_growth: float = 1.5
-    timing: Timing = field(default_factory=Timing)
-    training: Samples = ()
-    most: int | None = None
+    slow_start: bool = False
     name: str = "sluicegate"
 
     def start(self) -> Memory:
         return Memory()
 
     def propose(self, memory: Memory, situation: Situation) -> tuple[Memory, Proposal]:
-        if situation.goal.on_time is not None and not situation.goal.latency_bounds:
-            return self._on_time(memory, situation, situation.goal.on_time)
         load, why_load = self._load(situation)
         now = stations_of(situation)
         stations, why_backlog = self._with_backlog(situation, self._cautious(situation, now, load))
@@ -88,41 +88,52 @@ class SluicegatePolicy:
         try:
             k, why, feasible = self._plan(bias, situation, stations)
         except Infeasible as problem:
-            k, why, feasible = best_effort(stations, _bounded(situation).limits), str(problem), False
+            k, why, feasible = best_effort(stations, affordable(situation.goal, situation.limits)), str(problem), False
         k, why_whole = _whole_executors(situation, stations, k)
-        processors = dict(zip(stations.names, map(int, k), strict=True))
-        reasons = (why_load, *why_backlog, why, *why_whole, *explain(stations, k, situation.running))
         pace_s = paces(stations, k, None if why_backlog else self._paced_goal(situation, bias))
-        shares, why_shares = _redirected(situation, processors)
-        proposal = Proposal(processors, (*reasons, *why_shares), feasible, shares=shares, pace_s=pace_s)
-        return Memory(bias, pace_s, memory.on_time), proposal
-
-    def _on_time(self, memory: Memory, situation: Situation, target: float) -> tuple[Memory, Proposal]:
-        state, wanted = wish(memory.on_time, situation, target, self.timing, self.training, self.most)
-        bounded = _bounded(situation)
-        spread_out = spread(situation.topology, wanted.machines, bounded.limits)
-        return replace(memory, on_time=state), proposal_within(spread_out, (wanted.reason,), bounded)
+        fitted = within_cores(situation, stations, k, pace_s, self._whole_goal(situation, bias))
+        k, pace_s = fitted.processors, fitted.pace_s
+        processors = dict(zip(stations.names, map(int, k), strict=True))
+        reasons = (why_load, *why_backlog, why, *why_whole, *fitted.reasons, *explain(stations, k, situation.running))
+        feasible = feasible and fitted.fits
+        shares, why_shares = _redirected(memory.shares, situation, processors)
+        proposal = Proposal(
+            processors,
+            (*reasons, *why_shares),
+            feasible,
+            shares=shares,
+            pace_s=pace_s,
+            more_nodes=fitted.more_nodes,
+        )
+        return Memory(bias, pace_s, shares), proposal
 
     def _load(self, situation: Situation) -> tuple[float, str]:
         now, forecast = situation.arrivals_per_s, situation.forecast
         if forecast is None or now <= 0:
             return 1.0, f"load: {now:.4g} rows/s as it is now (no forecast)"
-        ahead = forecast.upper_per_s(self.level)[: self.lead_steps]
+        level = self._level(situation)
+        ahead = forecast.upper_per_s(level)[: self.lead_steps]
         upper, expected = float(ahead.max()), float(forecast.mean_per_s[: self.lead_steps].max())
         over_s = len(ahead) * forecast.step_s
         # planned for f, a load of u makes rows wait (u/f - 1) x over_s longer by the end
-        room_s = self.waiting_share * min(situation.goal.latency_bounds.values(), default=0.0)
+        waiting_share = 0.0 if self.slow_start else self.waiting_share
+        room_s = waiting_share * min(situation.goal.latency_bounds.values(), default=0.0)
         peak = max(expected, upper / (1 + room_s / over_s))
         peak = max(min(peak, self.most_growth * now), now)
         return peak / now, (
             f"load: {peak:.4g} rows/s, the forecast of the next {over_s:g} s (now {now:.4g}; {upper:.4g} at "
-            f"{self.level:.0%}, when rows may wait {room_s:.2g} s)"
+            f"{level:.4g} of the time, when rows may wait {room_s:.2g} s)"
         )
+
+    def _level(self, situation: Situation) -> float:
+        """The quantile of the load to plan for: that of an on-time goal where there is no other."""
+        goal = situation.goal
+        return goal.on_time if goal.on_time is not None and not goal.latency_bounds else self.level
 
     def _cautious(self, situation: Situation, now: Stations, factor: float) -> Stations:
         """The stations under the load to plan for, each service rate lowered by its uncertainty."""
         errors = np.array([situation.service_rsd.get(name, 0.0) for name in now.names])
-        lowered = now.laws.service_per_s * np.maximum(1.0 - float(ndtri(self.level)) * errors, _LEAST_TRUST)
+        lowered = now.laws.service_per_s * np.maximum(1.0 - float(ndtri(self._level(situation))) * errors, _LEAST_TRUST)
         loaded = now.loaded(factor)
         return replace(loaded, laws=loaded.laws._replace(service_per_s=lowered))
 
@@ -146,13 +157,23 @@ class SluicegatePolicy:
         mean, measured = situation.goal.mean_s, situation.observation.sojourn
         if mean is None or (measured is not None and measured.mean_s > mean):
             return None
-        return mean * self.paced_share / max(bias, 1.0)
+        share = min(self.paced_share, _SLOW_PACED_SHARE) if self.slow_start else self.paced_share
+        return mean * share / max(bias, 1.0)
+
+    def _whole_goal(self, situation: Situation, bias: float) -> float | None:
+        """What batches may use up of the mean promise where cores are short: all of it but the margin."""
+        mean = situation.goal.mean_s
+        return None if mean is None else mean * (1 - self.margin) / max(bias, 1.0)
 
     def _plan(self, bias: float, situation: Situation, stations: Stations) -> tuple[Counts, str, bool]:
         bounds = {
             what: bound * (1 - self.margin) / max(bias, 1.0) for what, bound in situation.goal.latency_bounds.items()
         }
-        limits = _bounded(situation).limits
+        limits = affordable(situation.goal, situation.limits)
+        if not bounds and situation.goal.on_time is not None:
+            require_enough(stations, limits, limits.budget or ample(stations, limits))
+            k = smallest(stations, limits)
+            return k, f"{int(k.sum())} processors carry it, {situation.goal.on_time:.4g} of the steps on time", True
         if not bounds:
             k = min_within_knee(stations, limits)
             return k, f"no latency goal: {int(k.sum())} processors, within 1.5x of the best E[T] there is", True
@@ -171,17 +192,24 @@ class SluicegatePolicy:
 
 
 def _redirected(
-    situation: Situation, processors: Mapping[str, int]
+    before: Mapping[str, tuple[float, ...]], situation: Situation, processors: Mapping[str, int]
 ) -> tuple[dict[str, tuple[float, ...]], tuple[str, ...]]:
-    """Rows by speed for stateless operators whose instances are unequally fast, as long as their number stays."""
+    """Rows by speed for stateless operators whose instances are unequally fast, as long as their number stays.
+
+    Shares once given stay until the instances are alike: those in between come and go by themselves.
+    """
     shares: dict[str, tuple[float, ...]] = {}
+    told: list[str] = []
     for operator in situation.topology.operators:
-        speeds = situation.observation.of(operator.name).instance_per_s
-        if not operator.stateful and len(speeds) == processors[operator.name]:
-            found = shares_by_speed(speeds)
-            if found is not None:
-                shares[operator.name] = found
-    told = (f"{name}: rows by speed, {', '.join(f'{s:.0%}' for s in share)}" for name, share in shares.items())
+        name, speeds = operator.name, situation.observation.of(operator.name).instance_per_s
+        if operator.stateful or len(speeds) != processors[name]:
+            continue
+        found = shares_by_speed(speeds) or (None if equally_fast(speeds) else before.get(name))
+        if found is not None and len(found) == len(speeds):
+            shares[name] = found
+            told.append(f"{name}: rows by speed, {', '.join(f'{s:.0%}' for s in found)}")
+        elif name in before:
+            told.append(f"{name}: its instances are equally fast again: rows in equal shares")
     return shares, tuple(told)
 
 
@@ -196,16 +224,6 @@ def _bias(memory: Memory, situation: Situation, stations: Stations) -> float:
         return memory.bias
     ratio = min(max(measured.mean_s / predicted, 0.5), 3.0)
     return 0.95 * memory.bias + 0.05 * ratio
-
-
-def _bounded(situation: Situation) -> Situation:
-    """With a cost ceiling turned into a budget of processors."""
-    cost, limits = situation.goal.cost_per_hour, situation.limits
-    if cost is None or limits.price_per_slot_hour == 0:
-        return situation
-    affordable = max(int(cost / limits.price_per_slot_hour + 1e-9), 1)
-    budget = affordable if limits.budget is None else min(limits.budget, affordable)
-    return replace(situation, limits=replace(limits, budget=budget))
 
 
 def _path_that_keeps(
@@ -257,7 +275,7 @@ def _reached(situation: Situation, stations: Stations, k: Counts, bounds: dict[s
 
 def _whole_executors(situation: Situation, stations: Stations, k: Counts) -> tuple[Counts, tuple[str, ...]]:
     """Round the total up to whole nodes' worth of slots and let the greedy use what is paid for anyway."""
-    limits = _bounded(situation).limits
+    limits = affordable(situation.goal, situation.limits)
     unit = limits.slots_per_executor * limits.executors_per_node
     total = int(k.sum())
     whole = math.ceil(total / unit) * unit

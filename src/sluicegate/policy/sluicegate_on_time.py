@@ -1,4 +1,4 @@
-"""sluicegate's policy under an on-time goal: machines in all, by the on-time rule and a capacity law learned online.
+"""The policy `on-time`: machines in all for a share of steps on time, by the on-time rule and a learned capacity law.
 
 Each step teaches: its capacity is what rows done per second of useful time make of the processors that ran. Where that
 is not measured, one that ran flat out shows its capacity, and one whose load was carried that it was above that load
@@ -9,17 +9,21 @@ weighs machines against the chance of being late. The machines are spread over t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from sluicegate.domain import Situation
+from sluicegate.domain import Proposal, Situation
 from sluicegate.model.traffic import visits
 from sluicegate.policy.capacity_law import LARGEST, CapacityLaw, capacity_law
 from sluicegate.policy.on_time import OnTime, OnTimeMemory, Timing, needed
 from sluicegate.policy.papers.uncertainty import online_sample, sustained_samples
+from sluicegate.policy.spread import spread
+from sluicegate.policy.within_limits import affordable, proposal_within
 
 Samples = tuple[tuple[int, float], ...]
 # Above the load now, while there is no forecast. Half: late in the first minutes of a climb. Double: dearer minutes.
 _COLD_MARGIN = 0.2
+_TARGET = 0.995
+"""The share of steps on time where the goal names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,27 @@ class Wish:
 
     machines: int
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class OnTimePolicy:
+    """Asked once a step. ``training`` are (machines, rows/s) as measured; ``most`` is the largest size considered."""
+
+    timing: Timing = field(default_factory=Timing)
+    training: Samples = ()
+    most: int | None = None
+    name: str = "on-time"
+
+    def start(self) -> OnTimeState | None:
+        return None
+
+    def propose(self, memory: OnTimeState | None, situation: Situation) -> tuple[OnTimeState, Proposal]:
+        target = situation.goal.on_time or _TARGET
+        state, wanted = wish(memory, situation, target, self.timing, self.training, self.most)
+        bounded = replace(situation, limits=affordable(situation.goal, situation.limits))
+        return state, proposal_within(
+            spread(situation.topology, wanted.machines, bounded.limits), (wanted.reason,), bounded
+        )
 
 
 def wish(

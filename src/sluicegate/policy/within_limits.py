@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sluicegate.domain import Limits, Proposal, Situation, Topology
+from sluicegate.domain import Goal, Limits, Proposal, Situation, Topology
 from sluicegate.policy.spread import spread
 
 
@@ -60,6 +60,18 @@ def spread_within(total: int, reasons: tuple[str, ...], situation: Situation) ->
     cut = () if total <= room else (f"{total} processors wanted, {room} allowed",)
     wanted = spread(situation.topology, min(total, room), limits)
     return proposal_within(wanted, (*reasons, *cut), situation, feasible=not cut)
+
+
+def affordable(goal: Goal, limits: Limits) -> Limits:
+    """The limits with a ceiling on cost turned into a budget of processors.
+
+    >>> affordable(Goal(cost_per_hour=1.0), Limits(price_per_slot_hour=0.25)).budget
+    4
+    """
+    if goal.cost_per_hour is None or limits.price_per_slot_hour == 0:
+        return limits
+    paid_for = max(int(goal.cost_per_hour / limits.price_per_slot_hour + 1e-9), 1)
+    return replace(limits, budget=paid_for if limits.budget is None else min(limits.budget, paid_for))
 
 
 def _allowed(name: str, wanted: Mapping[str, int], limits: Limits) -> int:

@@ -146,7 +146,10 @@ def _decisions(decisions: Sequence[Line], began_s: float) -> str:
 
 def _decision(decision: Line, began_s: float) -> str:
     moves = "".join(f"<b>{escape(r['operator'])} {r['have']} &rarr; {r['want']}</b> " for r in decision["rescales"])
-    why = "".join(f"<li>{escape(plain(reason))}</li>" for reason in decision["reasons"])
+    others = decision.get("changes") or ()
+    moves += "".join(f"<b>{escape(c['what'])} {escape(c['have'])} &rarr; {escape(c['want'])}</b> " for c in others)
+    told = (*decision["reasons"], *(f"{c['what']}: {c['reason']}" for c in others))
+    why = "".join(f"<li>{escape(plain(reason))}</li>" for reason in told)
     number = int(decision["number"])
     return (
         f'<li id="d{number}"><span class="when">{number} &middot; {clock(decision["at_s"] - began_s)}</span>'

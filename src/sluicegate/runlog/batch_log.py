@@ -27,7 +27,7 @@ class BatchRecord:
     ``entered_s`` is when its rows came onto the edges it reads, on average. A ``cold`` batch is one of the first after
     a start: it pays for compiling and warming up, and says nothing about the next. ``work_s`` is how long
     its tasks ran, all added up; ``task_s`` are the run times of the single tasks, where they were looked up, and
-    ``task_rows`` the rows of each, where they were cut for it.
+    ``task_rows`` the rows of each, where they were cut for it; ``group_s`` what each key group takes, smoothed.
     """
 
     batch: int
@@ -43,6 +43,7 @@ class BatchRecord:
     work_s: float | None = None
     task_s: tuple[float, ...] = ()
     task_rows: tuple[int, ...] = ()
+    group_s: tuple[float, ...] = ()
 
     def to_json(self) -> str:
         return json.dumps(
@@ -60,6 +61,7 @@ class BatchRecord:
                 "work_s": None if self.work_s is None else round(self.work_s, 4),
                 "task_s": [round(t, 4) for t in self.task_s],
                 "task_rows": self.task_rows,
+                "group_s": self.group_s,
             }
         )
 
@@ -86,6 +88,7 @@ class BatchRecord:
             work_s=None if read["work_s"] is None else float(read["work_s"]),
             task_s=tuple(float(t) for t in read["task_s"]),
             task_rows=tuple(int(n) for n in read.get("task_rows", ())),
+            group_s=tuple(float(s) for s in read.get("group_s", ())),
         )
 
 

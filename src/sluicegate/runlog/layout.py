@@ -33,6 +33,11 @@ class Layout:
         return self.folder / "fleet.jsonl"
 
     @property
+    def fleet_seen(self) -> Path:
+        """The executors and nodes that there are, and what was asked for; written by whoever brings them."""
+        return self.folder / "fleet.json"
+
+    @property
     def warming(self) -> Path:
         """Where new executors write before they take part; empty else."""
         return self.folder / "warming"

@@ -1,7 +1,7 @@
-"""The plan in force: k, pace and shares of every operator, in one small file that is read at every batch.
+"""The plan in force: k, pace, shares and key groups of every operator, executors, nodes and places, in one small file.
 
-The controller writes it, the pipeline reads it; neither waits for the other, and if the controller dies the file stays
-and the pipeline goes on as it was.
+The controller writes it, the pipeline reads it at every batch; neither waits for the other, and if the controller dies
+the file stays and the pipeline goes on as it was.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from sluicegate.runlog.files import read_if_there, write_whole
@@ -23,6 +23,8 @@ class OperatorPlan:
 
     ``most_rows`` bounds what one batch takes in, so that a backlog is worked off in batches that end; ``most_behind``
     how many rows its readers may be behind it: beyond, it starts no batch, and the rows wait where they are.
+    ``groups`` are the tasks of its key groups, where it has state; ``hosts`` those its tasks should run on, one each
+    (Spark chooses where empty).
     """
 
     processors: int = 1
@@ -30,21 +32,40 @@ class OperatorPlan:
     shares: tuple[float, ...] = ()
     most_rows: int = 5_000_000
     most_behind: int = MOST_BEHIND
+    groups: tuple[int, ...] = ()
+    hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """``version`` grows with every change."""
+    """``version`` grows with every change.
+
+    ``executors`` and ``nodes`` are how many there should be (``None``: as they are), ``leaving`` the nodes to give
+    back, ``decision`` the number in the decision log that says why.
+    """
 
     version: int = 0
     operators: Mapping[str, OperatorPlan] = field(default_factory=dict)
+    executors: int | None = None
+    nodes: int | None = None
+    leaving: tuple[str, ...] = ()
+    decision: int | None = None
 
     def of(self, name: str) -> OperatorPlan:
         return self.operators.get(name, OperatorPlan())
 
     def to_json(self) -> str:
         operators = {name: asdict(operator) for name, operator in self.operators.items()}
-        return json.dumps({"version": self.version, "operators": operators})
+        return json.dumps(
+            {
+                "version": self.version,
+                "operators": operators,
+                "executors": self.executors,
+                "nodes": self.nodes,
+                "leaving": self.leaving,
+                "decision": self.decision,
+            }
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
@@ -61,10 +82,23 @@ class Plan:
                 tuple(float(s) for s in p["shares"]),
                 int(p["most_rows"]),
                 int(p.get("most_behind", MOST_BEHIND)),
+                tuple(int(task) for task in p.get("groups", ())),
+                tuple(str(host) for host in p.get("hosts", ())),
             )
             for name, p in read["operators"].items()
         }
-        return cls(int(read["version"]), operators)
+        return cls(
+            int(read["version"]),
+            operators,
+            _count(read.get("executors")),
+            _count(read.get("nodes")),
+            tuple(str(name) for name in read.get("leaving", ())),
+            _count(read.get("decision")),
+        )
+
+
+def _count(value: object) -> int | None:
+    return int(value) if isinstance(value, int) else None
 
 
 class PlanFile:
@@ -94,9 +128,9 @@ class PlanFile:
         write_whole(self._path, plan.to_json())
 
     def change(self, operators: Mapping[str, OperatorPlan]) -> None:
-        """The next version of the plan, with these operators as they say and all others as they were."""
+        """The next version of the plan, with these operators as they say and all else as it was."""
         plan = self.read()
-        self.write(Plan(plan.version + 1, {**plan.operators, **operators}))
+        self.write(replace(plan, version=plan.version + 1, operators={**plan.operators, **operators}))
 
     def add(self, processors: Mapping[str, int]) -> None:
         """Operators that are not planned yet start with so many; a resumed one goes on as it was."""

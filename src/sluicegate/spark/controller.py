@@ -15,17 +15,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sluicegate.config.goal_text import goal_from
 from sluicegate.control import loop
 from sluicegate.control.loop import Settings
-from sluicegate.control.rules import Rules
-from sluicegate.domain import Decision, Limits, Observation, Refusal
+from sluicegate.control.settings import Known, Timing, settings_for
+from sluicegate.domain import Decision, Limits, Observation
 from sluicegate.errors import BadInput
-from sluicegate.forecast.catalogue import forecaster
 from sluicegate.policy.catalogue import live_policy_entry
-from sluicegate.policy.sluicegate import SluicegatePolicy
 from sluicegate.runlog.batch_log import Tail, append_line
 from sluicegate.runlog.failures import read_failures
 from sluicegate.runlog.files import write_whole
@@ -36,44 +33,47 @@ from sluicegate.spark.pipeline.graph import RunningGraph, read_graph
 from sluicegate.spark.pipeline.observing import Observer
 from sluicegate.spark.what_if import WhatIf
 
-if TYPE_CHECKING:
-    from sluicegate.policy.catalogue import AnyPolicy
-
-_LEAD_STEPS = 2
-_CALM_SHARE = 0.8
-_PACED_SHARE = 0.3
-"""Of a mean promise, that batches may wait, where an executor must start before there are more processors: what batches
-wait by is then not there for what comes meanwhile."""
 _MOST_LOG_BYTES = 8_000_000
-_TIMES = ("interval_s", "cooldown_s", "settle_down_s", "startup_s")
+_TIMES = ("interval_s", "cooldown_s", "settle_down_s", "startup_s", "cycle_s")
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
     """What a user chooses of the loop. ``budget`` is the slots there are; ``dry_run`` only advises.
 
-    A change of k is in force at the next batch and costs nothing else, so the loop may move at every look.
-    ``startup_s`` is what an executor takes to come where more processors need more of them: so far ahead is looked.
+    ``startup_s`` is what an executor takes to come where more processors need more of them. Without, a change of k
+    is in force at the next batch, which is by the next look. ``cycle_s`` is the cycle of policies that decide in
+    cycles, and DRS's T_ra unless ``cooldown_s`` says otherwise.
     """
 
     policy: str = "sluicegate"
     slo: tuple[str, ...] = ()
     budget: int | None = None
     interval_s: float = 2.0
-    cooldown_s: float = 1.0
-    settle_down_s: float = 6.0
+    cooldown_s: float | None = None
+    settle_down_s: float | None = None
     dry_run: bool = False
     startup_s: float = 0.0
+    cycle_s: float = 60.0
 
     def __post_init__(self) -> None:
         _check_control(self)
+
+    @property
+    def timing(self) -> Timing:
+        """As the loop is told."""
+        startup_s = max(self.startup_s, self.interval_s)
+        return Timing(
+            self.interval_s, startup_s, self.cycle_s, cooldown_s=self.cooldown_s, settle_down_s=self.settle_down_s
+        )
 
     def arguments(self) -> list[str]:
         """As command-line arguments of the controller's process."""
         budget = [] if self.budget is None else [f"--budget={self.budget}"]
         slo = [f"--slo={text}" for text in self.slo]
         dry = ["--dry-run"] if self.dry_run else []
-        times = [f"--{w.replace('_', '-')}={getattr(self, w)}" for w in _TIMES]
+        chosen = {what: getattr(self, what) for what in _TIMES}
+        times = [f"--{what.replace('_', '-')}={value}" for what, value in chosen.items() if value is not None]
         return [f"--policy={self.policy}", *slo, *budget, *times, *dry]
 
 
@@ -90,6 +90,8 @@ def _check_control(given: Control) -> None:
         raise BadInput(f"budget is {given.budget}: give at least 1 processor")
     for what in _TIMES:
         value = getattr(given, what)
+        if value is None and what in ("cooldown_s", "settle_down_s"):
+            continue
         if not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
             raise BadInput(f"{what} is {value}: give seconds, 0 or more")
     if not given.interval_s > 0:
@@ -117,10 +119,10 @@ class Controller:
         seen = self._observer.observe(now_s)
         self._bound_by_topics()
         self.state, decision = loop.tick(self.state, seen, now_s)
-        decision = self._not_blindly(at_the_bound(decision, self._observer.most_tasks))
+        decision = at_the_bound(decision, self._observer.most_tasks)
+        self._log(seen, decision)
         if not self._control.dry_run:
             self._enact(decision)
-        self._log(seen, decision)
         self._what_if.renew(self.state, self.state.situation, now_s)
         return seen, decision
 
@@ -131,29 +133,25 @@ class Controller:
         if limits != settings.limits:
             self.state = replace(self.state, settings=replace(settings, limits=limits))
 
-    def _not_blindly(self, decision: Decision) -> Decision:
-        """Nothing is taken from an operator of which no batch has told anything yet."""
-        known = self._observer.learned
-        blind = {r.operator: r for r in decision.rescales if r.want < r.have and r.operator not in known}
-        if not blind:
-            return decision
-        why = tuple(Refusal("metrics", f"no batch of {name} yet: it stays at {r.have}") for name, r in blind.items())
-        return replace(
-            decision,
-            running={**decision.running, **{name: rescale.have for name, rescale in blind.items()}},
-            rescales=tuple(rescale for rescale in decision.rescales if rescale.operator not in blind),
-            refusals=(*decision.refusals, *why),
-        )
-
     def _enact(self, decision: Decision) -> None:
+        """Write the plan, if it is another; all of it comes from the decision."""
         plan = self._plan.read()
-        operators = {n.name: _planned(plan.of(n.name), n.name, decision) for n in self.graph.nodes}
-        if operators != dict(plan.operators):
-            self._plan.change(operators)
+        told = decision.proposal is not None
+        fresh = {node.name: _planned(plan.of(node.name), node.name, decision) for node in self.graph.nodes}
+        wanted = replace(
+            plan,
+            operators={**plan.operators, **fresh},
+            executors=decision.executors if told else plan.executors,
+            nodes=decision.nodes if told else plan.nodes,
+            leaving=decision.leaving if told else plan.leaving,
+        )
+        if wanted != plan:
+            self._plan.write(replace(wanted, version=plan.version + 1, decision=self._moves or None))
 
     def _log(self, seen: Observation, decision: Decision) -> None:
         failing = read_failures(self._layout.failures)
-        if decision.moves:
+        # a pace follows the load at every look: it is in the log of looks, with its reason
+        if decision.rescales or any(not change.what.startswith("pace of") for change in decision.changes):
             self._moves += 1
             told = decision_document(decision, self._moves, self.state.situation, failing)
             append_line(self._layout.decisions, json.dumps(told), _MOST_LOG_BYTES)
@@ -187,46 +185,28 @@ def control_document(graph: RunningGraph, control: Control) -> dict[str, object]
     }
 
 
-def settings_of(graph: RunningGraph, control: Control) -> Settings:
-    """The loop's settings for a live pipeline: quick to add, slower to take away."""
-    entry = live_policy_entry(control.policy)
+def settings_of(
+    graph: RunningGraph, control: Control, timing: Timing | None = None, known: Known | None = None
+) -> Settings:
+    """The loop's settings for a live pipeline."""
+    live_policy_entry(control.policy)
     most = {node.name: node.key_groups for node in graph.nodes if node.stateful}
+    limits = Limits(budget=control.budget, most_of=most)
     goal = goal_from(list(control.slo))
-    return Settings(
-        graph.topology(),
-        _timed(entry.build(()), control),
-        goal,
-        limits=Limits(budget=control.budget, most_of=most),
-        rules=Rules(
-            cooldown_s=control.cooldown_s,
-            settle_down_s=control.settle_down_s,
-            dead_band=0.0,  # it guards against moves that cost more than they bring: here a move costs nothing
-            pause_s=0.5,
-            stale_after_s=30.0,
-            calm_share=_CALM_SHARE if goal.cost_per_hour is None else math.inf,
-        ),
-        forecaster=forecaster("trend", step_s=control.interval_s) if entry.forecaster else None,
-    )
-
-
-def _timed(policy: AnyPolicy, control: Control) -> AnyPolicy:
-    """Ours looks no further ahead than a move takes here: this look to the next, one batch, and an executor's start."""
-    if not isinstance(policy, SluicegatePolicy):
-        return policy
-    if not control.startup_s:
-        return replace(policy, lead_steps=_LEAD_STEPS)
-    steps = _LEAD_STEPS + math.ceil(control.startup_s / control.interval_s)
-    # an executor that comes too late is made up for by nobody, so the quantile of the load counts in full
-    return replace(policy, lead_steps=steps, paced_share=_PACED_SHARE, waiting_share=0.0)
+    return settings_for(control.policy, graph.topology(), goal, limits, timing or control.timing, known)
 
 
 def _planned(now: OperatorPlan, name: str, decision: Decision) -> OperatorPlan:
-    k = decision.running.get(name, now.processors)
-    shares = decision.shares.get(name, ()) or (now.shares if k == now.processors else ())
-    pace_s = decision.pace_s.get(name, 0.0) if decision.proposal is not None else now.pace_s
-    # a pace that moved by a few percent is not worth a new plan
-    same = abs(pace_s - now.pace_s) <= 0.1 * max(now.pace_s, 0.05)
-    return replace(now, processors=k, shares=tuple(shares), pace_s=now.pace_s if same else round(pace_s, 3))
+    if decision.proposal is None:
+        return now
+    return replace(
+        now,
+        processors=decision.running.get(name, now.processors),
+        shares=tuple(decision.shares.get(name, ())),
+        pace_s=round(decision.pace_s.get(name, 0.0), 3),
+        groups=tuple(decision.groups.get(name, ())),
+        hosts=tuple(decision.places.get(name, ())),
+    )
 
 
 def run(layout: Layout, control: Control, parent: int | None = None) -> None:
@@ -247,9 +227,10 @@ def main() -> None:
     parser.add_argument("--slo", action="append", default=[])
     parser.add_argument("--budget", type=int)
     parser.add_argument("--interval-s", type=float, default=2.0)
-    parser.add_argument("--cooldown-s", type=float, default=1.0)
-    parser.add_argument("--settle-down-s", type=float, default=6.0)
+    parser.add_argument("--cooldown-s", type=float)
+    parser.add_argument("--settle-down-s", type=float)
     parser.add_argument("--startup-s", type=float, default=0.0)
+    parser.add_argument("--cycle-s", type=float, default=60.0)
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--parent", type=int, default=os.getppid(), help="ends when that process is gone")
     given = parser.parse_args()
@@ -262,6 +243,7 @@ def main() -> None:
         given.settle_down_s,
         given.dry_run,
         given.startup_s,
+        given.cycle_s,
     )
     run(Layout(given.folder), control, given.parent)
 

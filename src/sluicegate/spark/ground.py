@@ -8,12 +8,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from sluicegate.domain import Shape
 from sluicegate.errors import BadInput, EnvironmentLacks
 from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.act.executors import Executors
-from sluicegate.spark.act.fleet import Ends, Fleet, Shape
+from sluicegate.spark.act.fleet import Ends, Fleet
 from sluicegate.spark.act.nodes import LocalNodes, NodeProvider
-from sluicegate.spark.act.seating import Seating
 from sluicegate.spark.act.warming import Warming
 from sluicegate.spark.cluster.java import QUICK_JAVA
 from sluicegate.spark.cluster.standalone import Cluster
@@ -53,10 +53,10 @@ class Ground:
             return None
 
         def follow(running: Running) -> Fleet:
-            plan, seating = PlanFile(running.layout.plan), Seating(running.graph.topology())
-            warm = Warming(spark, running.layout.warming).warm_of
-            ends = Ends(plan, seating, Executors(spark), running.place, warm, running.disturbed, nodes)
-            return Fleet(ends, shape, running.layout.fleet)
+            layout = running.layout
+            warm = Warming(spark, layout.warming).warm_of
+            ends = Ends(PlanFile(layout.plan), Executors(spark), warm, running.disturbed, nodes)
+            return Fleet(ends, shape, layout.fleet, layout.fleet_seen)
 
         return follow
 

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sluicegate.control.loop import LoopState
+from sluicegate.control.planning import proposal_at
 from sluicegate.domain import Forecast, Situation
 from sluicegate.model.traffic import outside_rate
-from sluicegate.policy.catalogue import policy_entry
 from sluicegate.policy.demand import stations_of
 from sluicegate.runlog.files import write_whole
+
+if TYPE_CHECKING:
+    from sluicegate.policy.catalogue import AnyPolicy
 
 _FACTORS = np.geomspace(0.25, 5.0, 24)
 _EVERY_S = 10.0
@@ -44,12 +46,9 @@ class WhatIf:
 
 def table(state: LoopState, situation: Situation) -> dict[str, object]:
     """One entry a load, from a quarter of the present one to five times as much."""
-    policy, rate = state.settings.policy, situation.arrivals_per_s
-    if policy_entry(policy.name).reactive:
-        return {"points": [], "note": f"{policy.name} only reacts: it has no plan for a load that is not there"}
-    if rate <= 0:
+    if situation.arrivals_per_s <= 0:
         return {"points": [], "note": "no load yet"}
-    return {"points": [_point(policy.propose, policy.start(), _under(situation, f)) for f in _FACTORS.tolist()]}
+    return {"points": [_point(state.settings.policy, _under(situation, f)) for f in _FACTORS.tolist()]}
 
 
 def _under(situation: Situation, factor: float) -> Situation:
@@ -65,8 +64,8 @@ def _under(situation: Situation, factor: float) -> Situation:
     )
 
 
-def _point(propose: Callable[[Any, Situation], Any], memory: Any, situation: Situation) -> dict[str, object]:
-    _, proposal = propose(memory, situation)
+def _point(policy: AnyPolicy, situation: Situation) -> dict[str, object]:
+    proposal = proposal_at(policy, situation)
     k = np.array([proposal.processors[name] for name in situation.topology.names], dtype=np.int64)
     mean_s = stations_of(situation).total_mean_s(k)
     return {

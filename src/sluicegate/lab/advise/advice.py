@@ -10,15 +10,13 @@ from itertools import pairwise
 import numpy as np
 
 from sluicegate.control.loop import Settings
-from sluicegate.control.rules import Rules
+from sluicegate.control.settings import Timing, settings_for
 from sluicegate.domain import Batch, BatchCosts, Edge, Goal, Limits, Operator, Topology
 from sluicegate.domain.births import quantile_s
 from sluicegate.errors import BadInput
-from sluicegate.forecast.catalogue import forecaster
 from sluicegate.lab.advise.logged import LoggedApplication, LoggedQuery
 from sluicegate.lab.advise.walk import OPERATOR, Load, Walked, fewest, fixed, kept_share, walk
 from sluicegate.model.batch_fit import BatchFits, BatchLaw
-from sluicegate.policy.catalogue import policy_entry
 
 PEERS = ("ds2", "flink-autoscaler", "hpa", "keda", "dstreams", "spark-core")
 ENOUGH = 0.99
@@ -151,16 +149,10 @@ def _as_it_was(ages: list[tuple[float, float, float]]) -> Goal:
 
 
 def _settings(policy: str, law: BatchLaw, goal: Goal, most: int, interval_s: float) -> Settings:
-    entry = policy_entry(policy)
     operator = Operator(OPERATOR, law.service_per_s, batch=BatchCosts(law.overhead_s, law.per_task_s))
-    return Settings(
-        Topology("advised", (operator,), (Edge("source", OPERATOR),)),
-        entry.build(()),
-        goal,
-        limits=Limits(most=most),
-        rules=Rules(cooldown_s=interval_s, settle_down_s=60.0, pause_s=0.5, calm_share=0.8),
-        forecaster=forecaster("trend", step_s=interval_s) if entry.forecaster else None,
-    )
+    topology = Topology("advised", (operator,), (Edge("source", OPERATOR),))
+    timing = Timing(interval_s, interval_s, settle_down_s=60.0)
+    return settings_for(policy, topology, goal, Limits(most=most), timing)
 
 
 def _reasons(

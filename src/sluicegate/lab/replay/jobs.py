@@ -228,8 +228,7 @@ def _played(job: Job, facts: list[Facts], players: list[Player]) -> tuple[list[I
 
 
 def _key(one: Player, run: int) -> Any:
-    peak = getattr(one.policy, "peak", None)
-    return peak if one.open_loop and peak is not None else run
+    return one.settings.policy if one.open_loop else run
 
 
 def _level(job: Job) -> float:

@@ -13,18 +13,17 @@ machines. At the start of minute t the policy is shown minute t - 1:
     utilisation   rows done/capacity             saturated      the capacity, where the pipeline was never idle
     queue         rows that wait: b <- max(0, b + (arrivals - capacity) x 60)
 
-The governor lets everything through, so that each policy behaves as its authors describe it.
+The loop is the one that Spark runs (``control.settings``), with the replay's timing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sluicegate.control.loop import Settings, start, tick
-from sluicegate.control.rules import Rules
+from sluicegate.control.settings import Known, Timing, settings_for
 from sluicegate.domain import (
     Edge,
     Forecast,
@@ -33,27 +32,20 @@ from sluicegate.domain import (
     Observation,
     Operator,
     OperatorObservation,
-    Proposal,
-    Situation,
     Topology,
 )
 from sluicegate.errors import BadInput
 from sluicegate.lab.replay.world import STEP_S, Floats, Ints, Protocol, Truth
-from sluicegate.measure.smoothing import Smoothing
 from sluicegate.policy.catalogue import POLICIES, policy_entry, unknown
-from sluicegate.policy.on_time import Timing
-from sluicegate.policy.papers.uncertainty import Uncertainty
 from sluicegate.policy.peers.keda import Keda
-from sluicegate.policy.peers.recent_peak import RecentPeak, SeenRate
-from sluicegate.policy.peers.recent_peak_grid import cheapest_recent_peak, machines_for
-from sluicegate.policy.policy import Policy
-from sluicegate.policy.within_limits import proposal_within
+from sluicegate.policy.peers.recent_peak_grid import cheapest_recent_peak
 
 OPERATOR = "pipeline"
 BEST_RECENT_PEAK = "recent-peak-hindsight"
 BOUNDS = ("hindsight", "static-peak")
 ALL = (
     "sluicegate",
+    "on-time",
     "recent-peak",
     BEST_RECENT_PEAK,
     *BOUNDS,
@@ -64,15 +56,13 @@ ALL = (
     "hpa",
     "keda",
 )
-# What is looked at once a decision; the others watch every minute.
-_ONE_LOOK = ("ds2", *(f"uncertainty-{number}" for number in range(8)))
 
 
 @dataclass(frozen=True, slots=True)
 class Player:
     """A policy ready to play. ``open_loop``: what it asks for depends on the load alone, not on what it measures."""
 
-    policy: Policy[Any]
+    settings: Settings
     lead_steps: int
     late_steps: int
     watches: bool = True
@@ -91,29 +81,6 @@ class Facts:
     training: tuple[tuple[int, float], ...]
     rates_per_s: Floats
     draws: Floats
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class KnownCurvePeak:
-    """Recent peak with the capacity curve known: the least m with ``curve_per_s[m]`` above the demand."""
-
-    peak: RecentPeak
-    curve_per_s: Floats
-
-    @property
-    def name(self) -> str:
-        return self.peak.name
-
-    def start(self) -> tuple[SeenRate, ...]:
-        return self.peak.start()
-
-    def propose(self, memory: tuple[SeenRate, ...], situation: Situation) -> tuple[tuple[SeenRate, ...], Proposal]:
-        memory, _ = self.peak.propose(memory, situation)
-        largest = max(seen.rate_per_s for seen in memory)
-        demand = largest * (1 + self.peak.margin)
-        machines = int(machines_for(np.array([demand]), self.curve_per_s)[0])
-        reason = f"the largest recent rate {largest:.4g} rows/s x {1 + self.peak.margin:g}: {machines} machines"
-        return memory, proposal_within({OPERATOR: machines}, (reason,), situation)
 
 
 def names_from(text: str) -> tuple[str, ...]:
@@ -140,19 +107,61 @@ def forecaster_of(name: str) -> str | None:
 
 def player(name: str, facts: Facts) -> Player:
     """The policy called ``name``, told its timing and what was measured."""
-    protocol = facts.protocol
-    lead = protocol.lead_steps
-    late = protocol.startup_steps - lead
-    if name in ("recent-peak", BEST_RECENT_PEAK):
-        peak, note = (RecentPeak(), None) if name == "recent-peak" else _best_peak(facts)
-        return Player(KnownCurvePeak(peak, facts.truth.rising()), lead, late, open_loop=True, note=note)
-    policy = policy_entry(name).build(())
-    if isinstance(policy, Uncertainty) and not policy.forecasts:
-        lead, late = 0, protocol.startup_steps
-    return Player(_told(policy, facts), lead, late, watches=name not in _ONE_LOOK)
+    protocol, note, options = facts.protocol, None, dict[str, object]()
+    if name == BEST_RECENT_PEAK:
+        options, note = _best_peak(facts)
+    named = "recent-peak" if name == BEST_RECENT_PEAK else name
+    lead = 0 if _decides_when_it_starts(named) else protocol.lead_steps
+    return Player(
+        settings_of(named, facts, options),
+        lead,
+        protocol.startup_steps - lead,
+        watches=_watches(named),
+        open_loop=named == "recent-peak",
+        note=note,
+    )
 
 
-def _best_peak(facts: Facts) -> tuple[RecentPeak, str | None]:
+def settings_of(name: str, facts: Facts, options: dict[str, object] | None = None) -> Settings:
+    """The loop for one machine pool: its size is the one thing to decide, a share of steps on time the goal."""
+    # the rate of one machine as first measured, until the pipeline shows its own
+    size, rate = facts.training[0]
+    pipeline = Topology("replay", (Operator(OPERATOR, rate / size),), (Edge("source", OPERATOR),))
+    options = dict(options or {})
+    if name == "keda":
+        # its default of 10 rows suits no stream of thousands a second: a machine's work between two polls does
+        options |= {"lag_threshold_rows": rate / size * Keda().poll_s, "partitions": facts.truth.most}
+    known = Known(
+        training=facts.training,
+        most=facts.truth.most,
+        rho=facts.rho,
+        curve_per_s=tuple(facts.truth.rising().tolist()),
+    )
+    goal, limits = Goal(on_time=facts.target), Limits(most=facts.truth.most)
+    return settings_for(name, pipeline, goal, limits, timing_of(facts.protocol), known, options)
+
+
+def timing_of(protocol: Protocol) -> Timing:
+    """The protocol's steps of a minute, in seconds."""
+    cycle_s, startup_s = protocol.cycle_steps * STEP_S, protocol.startup_steps * STEP_S
+    return Timing(STEP_S, startup_s, cycle_s, all_in_cycles=True)
+
+
+def _watches(name: str) -> bool:
+    """Whether a policy is shown every minute; the others only those at which a decision counts.
+
+    Where the governor spaces moves it would else space those that nobody makes.
+    """
+    return policy_entry(name).moves in ("own", "steps") and name != "ds2"
+
+
+def _decides_when_it_starts(name: str) -> bool:
+    """Uncertainty-aware policies without a forecast look at the load when the cycle starts."""
+    entry = policy_entry(name)
+    return entry.moves == "cycles" and entry.forecaster is None
+
+
+def _best_peak(facts: Facts) -> tuple[dict[str, object], str | None]:
     """The cheapest window and margin that reach the target on the very trace; the best there is where none does."""
     truth, protocol = facts.truth, facts.protocol
     curve = truth.rising()
@@ -169,34 +178,7 @@ def _best_peak(facts: Facts) -> tuple[RecentPeak, str | None]:
     )
     point = answer.cheapest or answer.best
     note = None if answer.cheapest else f"no window and margin of the grid reach {facts.target:.2%}: the best is shown"
-    return RecentPeak(point.window_steps, point.margin), note
-
-
-def _told(policy: Policy[Any], facts: Facts) -> Policy[Any]:
-    """The policy with those of its fields set that say what it knows and when it decides."""
-    protocol, most = facts.protocol, facts.truth.most
-    if isinstance(policy, Uncertainty):
-        # only finished minutes are known, so the cycle's minute k is one step further ahead than in the paper
-        return replace(
-            policy,
-            rho=facts.rho,
-            cycle_steps=protocol.cycle_steps,
-            startup_steps=protocol.bound[0],
-            training=facts.training,
-            most=most,
-        )
-    if isinstance(policy, Keda):
-        # its default of 10 rows suits no stream of thousands a second: a machine's work between two polls does
-        size, rate = facts.training[0]
-        return replace(policy, lag_threshold_rows=rate / size * policy.poll_s, partitions=most)
-    timing = Timing(protocol.cycle_steps, protocol.startup_steps, protocol.lead_steps)
-    return _with_fields(policy, {"training": facts.training, "timing": timing, "most": most})
-
-
-def _with_fields(policy: Any, known: dict[str, Any]) -> Policy[Any]:
-    own = {field.name for field in fields(policy) if field.init}
-    told: Policy[Any] = replace(policy, **{what: value for what, value in known.items() if what in own})
-    return told
+    return {"window_steps": point.window_steps, "margin": point.margin}, note
 
 
 class Feed:
@@ -226,7 +208,8 @@ class Lane:
         self.player, self.protocol = player, facts.protocol
         self.rates, self.draws = facts.rates_per_s.tolist(), facts.draws.tolist()
         self.mean, self.sd = truth.mean_per_s.tolist(), truth.sd_per_s.tolist()
-        self.state = start(_settings(player, facts, feed))
+        settings = player.settings
+        self.state = start(settings if feed is None else replace(settings, forecaster=feed))
         self.target = self.coming = min(truth.needs(self.rates[0] * 1.2), truth.most)
         self.asked: list[int] = []
         self.backlog_rows = 0.0
@@ -270,6 +253,7 @@ class Lane:
             {OPERATOR: operator},
             throughput_per_s=self.done,
             backlog_rows=self.backlog_rows,
+            requested={OPERATOR: self.coming},
         )
 
     def _pass(self, t: int) -> None:
@@ -284,19 +268,3 @@ class Lane:
 
     def asked_for(self) -> Ints:
         return np.array(self.asked, dtype=np.int64)
-
-
-def _settings(player: Player, facts: Facts, feed: Feed | None) -> Settings:
-    # the rate of one machine as first measured, until the pipeline shows its own
-    size, rate = facts.training[0]
-    pipeline = Topology("replay", (Operator(OPERATOR, rate / size),), (Edge("source", OPERATOR),))
-    return Settings(
-        topology=pipeline,
-        policy=player.policy,
-        goal=Goal(on_time=facts.target),
-        limits=Limits(most=facts.truth.most),
-        rules=Rules.none(),
-        smoothing=Smoothing(alpha=0.0),
-        forecaster=feed,
-        forecast_steps=facts.protocol.bound[1],
-    )

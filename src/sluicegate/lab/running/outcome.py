@@ -54,7 +54,7 @@ class Outcome:
 
     @property
     def rescales(self) -> int:
-        return len(self.decisions)
+        return sum(bool(decision["rescales"]) for decision in self.decisions)
 
 
 def outcome_of(

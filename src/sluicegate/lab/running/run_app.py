@@ -18,7 +18,6 @@ from sluicegate.lab.running.app import App
 from sluicegate.lab.running.feeding import Feeder
 from sluicegate.lab.running.load import Load
 from sluicegate.lab.running.outcome import Outcome, outcome_of
-from sluicegate.lab.running.sizing import learned_so_far, processors_for
 from sluicegate.runlog.batch_log import Tail
 from sluicegate.spark.act.fleet import Fleet
 from sluicegate.spark.controller import Control
@@ -27,8 +26,6 @@ from sluicegate.spark.pipeline.runtime import Running, start
 from sluicegate.spark.supervisor import Supervisor
 
 Tick = dict[str, Any]
-_LOGGED_S = 1.0
-"""The last batch is in the log by then."""
 _WARM_UP_ROWS = (20, 20, 20, 20, 20, 20, 60, 20, 120)
 """The first batches compile; the last ones are of different size, so that they tell what a row costs."""
 _FINISH_S = 120.0
@@ -69,6 +66,8 @@ def run_app(
 ) -> Outcome:
     """Feed ``app`` for ``seconds`` of ``load`` under ``control``, wait for the last row, and check the answer.
 
+    It begins with one task an operator, or with what the application's ``processors`` say: whatever the policy, it has
+    to find its own size under the load.
     For ever where ``seconds`` is infinite: until ``around.leave`` is set, at the rate that the load begins with.
 
     Interrupted, the run stops between two batches. Started again in the same folder, it goes on where it was.
@@ -80,9 +79,8 @@ def run_app(
         around.fleet(running) if around.fleet else nullcontext() as fleet,
     ):
         warm_up(app, running, around.leave)
-        _size(app, running, control, load(0.0))
         if fleet is not None:
-            _bring_up(fleet, app, running, control, load(0.0), around.leave)
+            _bring_up(fleet, app, running, load(0.0), around.leave)
         feeds = {name: running.feed(name) for name in running.graph.sources}
         began_s = time.time()
         feeder = Feeder(app, feeds, load, seconds) if app.rows and feeds else None
@@ -123,25 +121,10 @@ def warm_up(
         running.drain()
 
 
-def _bring_up(
-    fleet: Fleet, app: App, running: Running, control: Control, rate_per_s: float, leave: threading.Event
-) -> None:
-    """The executors that the load begins with, warm: sized again by a second's load at a time, and waited for."""
+def _bring_up(fleet: Fleet, app: App, running: Running, rate_per_s: float, leave: threading.Event) -> None:
+    """The executors that the run begins with, there and warm: a second's load at a time goes through them."""
     fleet.wait_until_complete(_FLEET_S)
     warm_up(app, running, leave, (max(int(rate_per_s), 1),) * _ROUNDS_WITH_THE_FLEET)
-    _size(app, running, control, rate_per_s)
-    fleet.wait_until_complete(_FLEET_S)
-
-
-def _size(app: App, running: Running, control: Control, rate_per_s: float) -> None:
-    """Begin with what the load that begins needs, not with one processor each and a backlog."""
-    if app.rows is None or control.dry_run or app.processors:
-        return
-    time.sleep(_LOGGED_S)
-    records = {node.name: running.records(node.name) for node in running.graph.nodes}
-    topology = learned_so_far(running.layout, running.graph, control)
-    rate_per_s *= len(running.graph.sources)
-    running.set_processors(processors_for(rate_per_s, running.graph, control, topology, records))
 
 
 def _watch(running: Running, feeder: Feeder | None, seconds: float, around: Surroundings) -> tuple[list[Tick], bool]:

@@ -1,21 +1,22 @@
-"""How many processors sluicegate's policy holds for a given load, by what a run has measured of its operators."""
+"""How many processors sluicegate's policy would hold for a constant load, by what a run has measured of its operators.
+
+It is what a run is compared with afterwards; no run starts from it.
+"""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from sluicegate.config.goal_text import goal_from
-from sluicegate.control import loop
+from sluicegate.control.planning import proposal_at
+from sluicegate.control.settings import policy_for
 from sluicegate.domain import BatchCosts, Limits, Topology
 from sluicegate.policy.demand import situation_at
 from sluicegate.runlog.batch_log import BatchRecord
-from sluicegate.runlog.layout import Layout
-from sluicegate.spark.controller import Control, settings_of
+from sluicegate.spark.controller import Control
 from sluicegate.spark.pipeline.graph import RunningGraph
-from sluicegate.spark.pipeline.observing import Observer
 
 Records = Mapping[str, list[BatchRecord]]
 
@@ -39,17 +40,8 @@ def processors_for(
     limits = Limits(budget=control.budget, most_of={**most, **(most_tasks or {})})
     situation = situation_at(topology, rate_per_s, goal_from(list(control.slo)), limits)
     arrivals = {name: rate_per_s * sum(r.rows for r in found) / rows_in for name, found in records.items()}
-    policy = settings_of(graph, replace(control, policy="sluicegate")).policy
-    _, proposal = policy.propose(policy.start(), replace(situation, operator_arrivals_per_s=arrivals))
-    return dict(proposal.processors)
-
-
-def learned_so_far(layout: Layout, graph: RunningGraph, control: Control) -> Topology:
-    """The operators as the loop would know them from the batches that are logged."""
-    now_s = time.time()
-    state = loop.start(settings_of(graph, control))
-    state, _ = loop.tick(state, Observer.of(layout, graph).observe(now_s), now_s)
-    return state.learned.topology
+    policy = policy_for("sluicegate", control.timing)
+    return dict(proposal_at(policy, replace(situation, operator_arrivals_per_s=arrivals)).processors)
 
 
 def as_told(topology: Topology, tick: Mapping[str, Any]) -> Topology:

@@ -70,9 +70,9 @@ def run_episode(
     """Drive the loop along the course, from ``allocation`` on; the same seed gives the same run.
 
     >>> from sluicegate.domain import Edge, Goal, Operator, Topology
-    >>> from sluicegate.policy.sluicegate import SluicegatePolicy
+    >>> from sluicegate.control.settings import Timing, settings_for
     >>> one = Topology("t", (Operator("a", 10.0),), (Edge("source", "a"),))
-    >>> settings = Settings(one, SluicegatePolicy(), Goal(mean_s=0.5))
+    >>> settings = settings_for("sluicegate", one, Goal(mean_s=0.5), timing=Timing(10.0, 10.0))
     >>> episode = run_episode(settings, Course((20.0, 60.0), step_s=300.0), {"a": 3}, seed=1)
     >>> episode.rows_in == episode.rows_out + episode.rows_inside, episode.moments[-1].decision.running["a"] > 5
     (True, True)

@@ -73,7 +73,7 @@ def no_queue_bound_s(stations: Stations) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Drs:
-    """DRS as a policy. ``general`` takes GI/G/k instead of M/M/k.
+    """DRS as a policy. ``general`` takes GI/G/k instead of M/M/k, ``batch`` the micro-batch law where it holds.
 
     A budget alone is problem 6; a mean goal is problem 8, with ``goal.relaxed_s`` as T_min (0.45 T_max where it is not
     given, the paper's ratio). With neither, the fewest processors that keep E[T] within 1.5 times the time without
@@ -81,13 +81,15 @@ class Drs:
     """
 
     general: bool = False
+    batch: bool = False
     name: str = "drs"
 
     def start(self) -> None:
         return None
 
     def propose(self, memory: None, situation: Situation) -> tuple[None, Proposal]:
-        stations = stations_of(situation) if self.general else stations_of(situation).markovian()
+        stations = stations_of(situation) if self.batch else stations_of(situation).queueing()
+        stations = stations if self.general else stations.markovian()
         try:
             k, why = self._plan(stations, situation)
             feasible = True
@@ -123,7 +125,9 @@ class Drs:
         if now_s < relaxed_s:
             return self._remove(stations, situation, t_max_s, running, now_s)
         k = assign_processors(stations, max(running, int(smallest(stations, limits).sum())), limits)
-        return k, f"measured E[T] {now_s:.4g} s is between {relaxed_s:.4g} and {t_max_s:g} s: keep {running} in all"
+        return k, (
+            f"measured E[T] {now_s:.4g} s is between {relaxed_s:.4g} and {t_max_s:g} s: {_kept(running, int(k.sum()))}"
+        )
 
     def _add(
         self, stations: Stations, limits: Limits, t_max_s: float, running: int, now_s: float
@@ -132,10 +136,9 @@ class Drs:
         total = max(modelled, running + 1)
         total = total if limits.budget is None else min(total, limits.budget)
         k = assign_processors(stations, total, limits)
-        return (
-            k,
-            f"measured E[T] {now_s:.4g} s > {t_max_s:g} s: {running} -> {total} processors (model asks {modelled})",
-        )
+        told = f"measured E[T] {now_s:.4g} s > {t_max_s:g} s: {running} -> {int(k.sum())} processors"
+        short = f"; {total} would do no better by the law" if int(k.sum()) < total else ""
+        return k, f"{told} (model asks {modelled}){short}"
 
     def _remove(
         self, stations: Stations, situation: Situation, t_max_s: float, running: int, now_s: float
@@ -161,6 +164,14 @@ class Drs:
             f"no goal and no budget given: {int(k.sum())} processors keep E[T] within {_DEFAULT_STRETCH:g}x of the "
             f"{bound:.4g} s that service alone takes"
         )
+
+
+def _kept(running: int, total: int) -> str:
+    if total == running:
+        return f"keep {running} in all"
+    if total < running:
+        return f"{running} -> {total} processors, more do no better by the law"
+    return f"{running} -> {total} processors, fewer cannot keep up"
 
 
 def min_within_knee(stations: Stations, limits: Limits) -> Counts:

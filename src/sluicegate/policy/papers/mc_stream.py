@@ -9,8 +9,9 @@ c is the measured demand lambda/mu of a vertex (the paper reads it off the code)
 on. The first vertex is the first upstream that gets rows.
 
 Afterwards algorithm 2 watches the queues. Our reading: a mean queue out of bounds updates the number of that vertex
-only; a vertex whose queue nobody measured follows the model at every step. Shares stay until the queues ask for
-others, or the number of instances changes: a new instance has no queue to go by.
+only, and until one is, the last plan stands, also where it could not be carried out at once; a vertex whose queue
+nobody measured follows the model at every step. Shares stay until the queues ask for others, the instances are known
+to be equally fast again, or their number changes: a new instance has no queue to go by.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from sluicegate.domain import Operator, Proposal, Situation
 from sluicegate.domain.topology import require, require_number
 from sluicegate.model import erlang, microbatch
-from sluicegate.policy.papers.redirection import QueueBounds, Redirection, redirect
+from sluicegate.policy.papers.redirection import QueueBounds, Redirection, equally_fast, redirect
 from sluicegate.policy.within_limits import proposal_within
 
 _MOST = 1_000_000
@@ -32,10 +33,11 @@ _MOST_DEMAND = 1e15
 
 @dataclass(frozen=True, slots=True)
 class McStreamMemory:
-    """What was last proposed: instances, and shares of the rows."""
+    """What was last proposed: instances, and shares of the rows; and what ran then."""
 
     wanted: Mapping[str, int]
     shares: Mapping[str, tuple[float, ...]]
+    ran: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +78,21 @@ class McStream:
             if not queues:
                 continue
             asked = redirect(queues, self.bounds)
-            kept = situation.running.get(name, known.wanted.get(name))
-            if name in known.wanted and kept is not None:
+            if name in known.wanted:
+                have = situation.running.get(name, known.wanted[name])
+                # unchanged since the last plan, that plan was not carried out yet: it stands
+                kept = known.wanted[name] if known.ran.get(name) == have else have
                 wanted[name] = fresh[name] if asked.resize else kept
-                reasons.append(f"{name}: {asked.reason}: {kept} -> {wanted[name]} instances")
-            if asked.shares is not None and len(asked.shares) == wanted[name]:
+                reasons.append(f"{name}: {asked.reason}: {have} -> {wanted[name]} instances")
+            if name in shares and equally_fast(situation.observation.of(name).instance_per_s):
+                del shares[name]
+                reasons.append(f"{name}: its instances are equally fast again: rows in equal shares")
+            elif asked.shares is not None and len(asked.shares) == wanted[name]:
                 shares[name] = asked.shares
                 reasons.append(_redirected(situation.topology.operator(name), asked))
         proposal = proposal_within(wanted, tuple(reasons), situation, _keeps_up(fresh, situation))
         shares = {name: share for name, share in shares.items() if len(share) == proposal.processors[name]}
-        return McStreamMemory(wanted, shares), replace(proposal, shares=shares)
+        return McStreamMemory(wanted, shares, dict(situation.running)), replace(proposal, shares=shares)
 
     def instances(self, situation: Situation) -> tuple[dict[str, int], str]:
         """Algorithm 1: the instances of every vertex, and how they came about."""

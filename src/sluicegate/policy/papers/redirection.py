@@ -92,6 +92,15 @@ def shares_by_speed(speeds_per_s: Sequence[float], most_uneven: float = 1.25) ->
     return tuple(speed / total for speed in speeds_per_s)
 
 
+def equally_fast(speeds_per_s: Sequence[float], within: float = 1.1) -> bool:
+    """Whether instances of known speed are so alike that equal shares serve them; less than what calls for shares.
+
+    >>> equally_fast([100.0, 95.0]), equally_fast([100.0, 85.0]), equally_fast([])
+    (True, False, False)
+    """
+    return len(speeds_per_s) > 1 and min(speeds_per_s) > 0 and max(speeds_per_s) <= within * min(speeds_per_s)
+
+
 def redirect(queues: Sequence[float], bounds: QueueBounds | None = None) -> Redirection:
     """Algorithm 2 for one vertex.
 

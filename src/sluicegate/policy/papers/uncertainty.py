@@ -29,6 +29,8 @@ from sluicegate.policy.within_limits import proposal_within
 
 TRAINING_SIZES = (3, 4, 6, 8, 24)
 Samples = tuple[tuple[int, float], ...]
+_KEPT_SAMPLES = 30
+"""Online samples that are applied again to a curve that is trained anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +44,15 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class UncertaintyMemory:
-    """The throughput curve, once trained, and the samples learned online since."""
+    """The throughput curve and the samples learned online.
+
+    A curve trained on measurements is kept and refitted. One that stands on the topology's service rates alone is
+    trained anew at every decision, since those rates and the visits are still being learned.
+    """
 
     model: MstModel | None = None
     learned: int = 0
+    samples: Samples = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +115,9 @@ class Uncertainty:
         return UncertaintyMemory()
 
     def propose(self, memory: UncertaintyMemory, situation: Situation) -> tuple[UncertaintyMemory, Proposal]:
-        model = memory.model or self._trained(situation.topology, situation.limits)
+        model = memory.model if self.training is not None else None
+        if model is None:
+            model = self._trained(situation.topology, situation.limits, memory.samples)
         if model is None:
             reason = "no rows reach any operator: the least of each is enough"
             return memory, proposal_within({}, (reason,), situation)
@@ -117,12 +126,18 @@ class Uncertainty:
             model = model.with_sample(*sample)
         demand = self._demand(situation)
         learned = memory.learned + (sample is not None)
-        return UncertaintyMemory(model, learned), self._proposal(model, demand, sample, situation)
+        samples = (*memory.samples, sample)[-_KEPT_SAMPLES:] if sample is not None else memory.samples
+        return UncertaintyMemory(model, learned, samples), self._proposal(model, demand, sample, situation)
 
-    def _trained(self, topology: Topology, limits: Limits) -> MstModel | None:
+    def _trained(self, topology: Topology, limits: Limits, samples: Samples = ()) -> MstModel | None:
         largest = self.most or LARGEST * len(topology.operators)
         training = sustained_samples(topology, limits) if self.training is None else self.training
-        return choose_model(training, self.validation, largest=largest) if training else None
+        if not training:
+            return None
+        model = choose_model(training, self.validation, largest=largest)
+        for sample in samples:
+            model = model.with_sample(*sample)
+        return model
 
     def _demand(self, situation: Situation) -> Demand:
         now = max(0.0, situation.arrivals_per_s)

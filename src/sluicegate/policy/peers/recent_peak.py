@@ -4,16 +4,19 @@
 
 The window is one of time (w steps of ``step_s``), so that early, late and missing ticks do no harm: a rate counts
 while it is younger than the window. mu_i is the topology's, one processor's rate as learned so far; v_i are the
-operator's visits per row of the pipeline's rate.
+operator's visits per row of the pipeline's rate. Told the capacity curve of the whole pipeline, it takes the least m
+whose capacity is above the demand instead, and spreads them.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 from sluicegate.domain import Proposal, Situation
 from sluicegate.domain.topology import require, require_number
 from sluicegate.policy.peers.readings import fewest_for
+from sluicegate.policy.spread import spread
 from sluicegate.policy.within_limits import proposal_within
 
 
@@ -29,6 +32,8 @@ class SeenRate:
 class RecentPeak:
     """``window_steps`` is w, ``margin`` is x. The larger either, the safer and the dearer.
 
+    ``curve_per_s``, where it is known, is what 0, 1, 2, ... machines sustain.
+
     >>> from sluicegate.domain import Edge, Observation, Operator, Topology
     >>> one = Topology("t", (Operator("a", 100.0),), (Edge("source", "a"),))
     >>> at = lambda now_s, rate: Situation(now_s, one, Observation(now_s, rate, {"a": 1}), rate, {"a": rate})
@@ -43,6 +48,7 @@ class RecentPeak:
     window_steps: int = 5
     margin: float = 0.2
     step_s: float = 60.0
+    curve_per_s: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         require(self.window_steps >= 1, f"recent-peak window is {self.window_steps} steps: give at least 1")
@@ -63,9 +69,15 @@ class RecentPeak:
         seen_all = (*kept, SeenRate(situation.now_s, max(0.0, situation.arrivals_per_s)))
         peak = max(seen.rate_per_s for seen in seen_all)
         demand = peak * (1 + self.margin)
-        wanted = fewest_for(demand, situation.topology)
+        wanted = self._sized(demand, situation)
         reason = (
             f"the largest of {self.window_steps * self.step_s:g} s is {peak:g} rows/s, x {1 + self.margin:g}"
             f" = {demand:g} rows/s: {sum(wanted.values())} processors"
         )
         return seen_all, proposal_within(wanted, (reason,), situation)
+
+    def _sized(self, demand_per_s: float, situation: Situation) -> dict[str, int]:
+        if self.curve_per_s is None:
+            return fewest_for(demand_per_s, situation.topology)
+        machines = min(bisect_right(self.curve_per_s, demand_per_s), len(self.curve_per_s) - 1)
+        return spread(situation.topology, max(machines, 1), situation.limits)

@@ -124,6 +124,12 @@ class Executors:
             return Waited(False, 0, 0, 0.0, self._local().why)
         return self._wait(lambda now: len(now) == want and not any(e.draining for e in now), timeout_s, want)
 
+    def why_fewer(self, want: int) -> str:
+        """What may be amiss where fewer than ``want`` come; Spark's masters do not say more."""
+        cap = self._scheduler.setting("spark.cores.max")
+        limit = f", or spark.cores.max={cap} allows no more" if cap else ""
+        return f"the master has no free cores or memory for {want} executors{limit}"
+
     def _active(self) -> list[Executor]:
         return [executor for executor in self.all() if not executor.draining]
 

@@ -1,120 +1,64 @@
-"""Executors and nodes that follow the plan: what the operators' processors need, and no more.
+"""Executors, nodes and places brought to the plan: what it asks for is requested, and what came of it is reported.
 
-The plan says how many processors each operator has; the placer says how many executors that takes, those how many
-nodes. More is asked for at once, nodes before executors. Less is done only when less has been enough for a while,
-executors first: they are drained, and nodes that nobody needs are drained and stopped after. Once every processor has
-a slot, the placer also says on which host it should run.
+Nothing is decided here. The plan says how many executors and nodes there should be, which nodes may go and where tasks
+should run (``control.capacity``). More nodes are started before more executors are asked for; executors are drained
+before the nodes they leave are. What was requested and what is there go into one small file that the controller reads,
+every change made into a log with the number of its decision.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 
-from sluicegate.domain import Vm
-from sluicegate.errors import BadInput, SluicegateError
-from sluicegate.place.placer import DoesNotFit
+from sluicegate.domain import ExecutorSeen, FleetSeen, NodeSeen, Shape
+from sluicegate.errors import SluicegateError
 from sluicegate.runlog.batch_log import append_line
+from sluicegate.runlog.files import read_if_there, write_whole
 from sluicegate.runlog.plan_file import Plan, PlanFile
 from sluicegate.spark.act.executors import Executors
 from sluicegate.spark.act.nodes import NodeProvider
 from sluicegate.spark.act.scheduler import Executor
-from sluicegate.spark.act.seating import Hosts, Seating
 
 _EVERY_S = 1.0
 _AGAIN_AFTER_S = 30.0
+_NODES_EVERY_S = 10.0
+"""Asking for the nodes may be a call to a cloud."""
 _DISTURBED_S = 5.0
 """Batches that begin so long after an executor came or was made warm are still slower than they will be."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """How large an executor is, and how many there may be."""
-
-    slots_per_executor: int = 1
-    least: int = 1
-    most: int = 4
-    settle_s: float = 20.0
-
-    def __post_init__(self) -> None:
-        if self.slots_per_executor < 1 or not 1 <= self.least <= self.most:
-            raise BadInput(
-                f"{self.least} to {self.most} executors of {self.slots_per_executor} slots: 1 <= least <= most"
-            )
-
-    @property
-    def slots(self) -> int:
-        return self.most * self.slots_per_executor
-
-    def within(self, executors: int) -> int:
-        """So many, or the limit that is nearest.
-
-        >>> [Shape(2, 1, 8).within(n) for n in (0, 3, 20)]
-        [1, 3, 8]
-        """
-        return min(max(executors, self.least), self.most)
-
-    def on(self, nodes: Iterable[Vm]) -> int:
-        """How many executors fit on nodes: one does not stretch over two.
-
-        >>> Shape(2).on([Vm("n1", 4), Vm("n2", 3)])
-        3
-        """
-        return sum(vm.slots // self.slots_per_executor for vm in nodes)
-
-
-@dataclass(slots=True)
-class Patience:
-    """When fewer executors have been enough for long enough."""
-
-    settle_s: float
-    below: list[tuple[float, int]] = field(default_factory=list)
-
-    def settled(self, now_s: float, want: int, have: int) -> int:
-        """The number to go to: ``want`` if it is more, else the most that was wanted lately.
-
-        >>> patience = Patience(20.0)
-        >>> [patience.settled(at, want, 4) for at, want in ((0.0, 4), (10.0, 2), (19.0, 1), (29.0, 1), (40.0, 1))]
-        [4, 4, 4, 2, 1]
-        """
-        self.below = [(at, n) for at, n in self.below if now_s - at <= self.settle_s]
-        self.below.append((now_s, want))
-        return max(want, min(have, max(n for _, n in self.below)))
+_STALE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """What a fleet reads and what it moves: the plan, executors, nodes where there are any, and places for tasks.
+    """What a fleet reads and what it moves: the plan, executors, and nodes where there are any.
 
     ``warm`` picks the executors that are, and sees to the others; ``disturbed`` is told until when batches are slow for
     no reason of their own.
     """
 
     plan: PlanFile
-    seating: Seating
     executors: Executors
-    place: Callable[[Hosts], None]
     warm: Callable[[Sequence[Executor]], list[Executor]]
     disturbed: Callable[[float], None]
     nodes: NodeProvider | None = None
 
 
 class Fleet:
-    """Brings executors and nodes to what the plan needs, from a thread; leaving the ``with`` block ends that."""
+    """Brings executors and nodes to the plan, from a thread; leaving the ``with`` block ends that."""
 
-    def __init__(self, ends: Ends, shape: Shape, log: Path) -> None:
-        self._ends, self._shape, self._log = ends, shape, log
-        self._patience = Patience(shape.settle_s)
-        self._asked: int | None = None
+    def __init__(self, ends: Ends, shape: Shape, log: Path, seen: Path) -> None:
+        self._ends, self._shape, self._log, self._seen = ends, shape, log, seen
+        self._requested: int | None = None
+        self._requested_s: float | None = None
+        self._problem = ""
         self._again_s = self._nodes_again_s = self._not_before_s = 0.0
-        self._seats: Hosts | None = None
+        self._nodes: tuple[NodeSeen, ...] | None = None
         self._ended, self._complete = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="sluicegate-fleet", daemon=True)
 
@@ -129,7 +73,7 @@ class Fleet:
         self._thread.join(timeout=60)
 
     def wait_until_complete(self, timeout_s: float) -> bool:
-        """Until there are as many executors as the plan needs, at the next look at it; whether that came in time."""
+        """Until there are as many warm executors as were asked for, at the next look; whether that came in time."""
         self._complete.clear()
         return self._complete.wait(timeout_s)
 
@@ -141,100 +85,100 @@ class Fleet:
                 self.step(time.monotonic())
             except SluicegateError as problem:
                 self._not_before_s = time.monotonic() + _AGAIN_AFTER_S
-                self._say(f"{problem}; tried again in {_AGAIN_AFTER_S:g} s")
+                self._problem = str(problem)
+                self._say(None, f"{problem}; tried again in {_AGAIN_AFTER_S:g} s")
 
     def step(self, now_s: float) -> None:
-        """One look at the plan, and what follows from it."""
+        """One look at the plan: request what it asks for and is not there, and report."""
         ends, plan = self._ends, self._ends.plan.read()
         have = ends.executors.count()
-        needed = self._shape.within(ends.seating.executors_for(plan, self._shape.slots_per_executor))
-        want = self._patience.settled(now_s, needed, have)
-        if want > have and (want != self._asked or now_s >= self._again_s):
-            self._more_nodes(want)
+        # before there is a decision: the least, which is what the session was started with
+        want = self._shape.within(plan.executors if plan.executors is not None else self._shape.least)
+        self._look_at_nodes(now_s)
+        if want > have and (want != self._requested or now_s >= self._again_s):
+            self._more_nodes(plan, now_s)
             self._resize(plan, want, have, now_s)
-        elif want < have or self._asked is None:
+        elif want < have or self._requested is None:
             self._resize(plan, want, have, now_s)
             ends.executors.wait_for(want, timeout_s=60.0)
             self._nodes_again_s = now_s
-        if want <= have and now_s >= self._nodes_again_s:
-            # asking for the nodes may be a call to a cloud: at once after a change, else now and then
-            self._nodes_again_s = now_s + _AGAIN_AFTER_S
-            self._fewer_nodes(want)
+        elif want == have and want != self._requested:
+            self._requested, self._problem = want, ""
+        if want <= have:
+            self._fewer_nodes(plan, now_s)
         here = [executor for executor in ends.executors.all() if not executor.draining]
         warm = ends.warm(here)
-        self._seat(plan, warm, len(here) - len(warm))
-        if want > have or len(warm) < len(here):
+        self._report(here, warm)
+        if want > len(here) or len(warm) < len(here):
             ends.disturbed(time.time() + _DISTURBED_S)
-        elif len(warm) >= needed:
+        else:
+            self._problem = ""
             self._complete.set()
 
     def _resize(self, plan: Plan, want: int, have: int, now_s: float) -> None:
-        self._asked, self._again_s = want, now_s + _AGAIN_AFTER_S
-        processors = sum(operator.processors for operator in plan.operators.values())
-        why = f"{processors} processors need {want} executors of {self._shape.slots_per_executor} slots"
+        if want != self._requested:
+            self._requested_s = time.time()
+        self._requested, self._again_s = want, now_s + _AGAIN_AFTER_S
+        why = "the number a run begins with" if plan.decision is None else f"decision {plan.decision}"
         done = self._ends.executors.resize(want, why)
         if done.refusal is not None:
             self._not_before_s = time.monotonic() + _AGAIN_AFTER_S
-            self._say(f"executors stay at {have}: {done.refusal.why}")
+            self._problem = done.refusal.why
+            self._say(plan, f"executors stay at {have}: {done.refusal.why}")
         elif want != have:
-            self._say(f"executors {have} -> {want}: {why}", executors=want)
+            self._problem = "" if want < have else self._ends.executors.why_fewer(want)
+            self._say(plan, f"executors {have} -> {want}", executors=want)
 
-    def _more_nodes(self, want: int) -> None:
+    def _look_at_nodes(self, now_s: float) -> None:
         nodes = self._ends.nodes
-        if nodes is None:
-            return
-        running = nodes.running()
-        missing = want - self._shape.on(running)
-        if missing > 0:
-            each = max(self._shape.on([max(running, key=lambda vm: vm.slots)]) if running else 1, 1)
-            names = nodes.start(math.ceil(missing / each))
-            count = len(running) + len(names)
-            self._say(f"nodes {len(running)} -> {count}: no room for {missing} executors", nodes=count)
+        if nodes is not None and (self._nodes is None or now_s >= self._nodes_again_s):
+            self._nodes_again_s = now_s + _NODES_EVERY_S
+            self._nodes = tuple(NodeSeen(vm.name, vm.slots, nodes.host(vm.name) or "") for vm in nodes.running())
 
-    def _fewer_nodes(self, want: int) -> None:
-        """Stop nodes that the executors left do not need, the emptiest first; one that has them all stays."""
-        nodes = self._ends.nodes
-        if nodes is None:
+    def _more_nodes(self, plan: Plan, now_s: float) -> None:
+        nodes, here = self._ends.nodes, len(self._nodes or ())
+        if nodes is None or plan.nodes is None or plan.nodes <= here:
             return
-        running, used = nodes.running(), Counter(executor.host for executor in self._ends.executors.all())
-        spare, left = self._shape.on(running) - want, used.total()
-        leaving: list[str] = []
-        for here, vm in sorted(((used[nodes.host(vm.name) or ""], vm) for vm in reversed(running)), key=lambda n: n[0]):
-            if self._shape.on([vm]) <= spare and len(leaving) + 1 < len(running) and left > here:
-                leaving.append(vm.name)
-                spare, left = spare - self._shape.on([vm]), left - here
-        if leaving:
+        names = nodes.start(plan.nodes - here)
+        self._nodes_again_s = now_s
+        self._say(plan, f"nodes {here} -> {here + len(names)}: {', '.join(names)} started", nodes=here + len(names))
+
+    def _fewer_nodes(self, plan: Plan, now_s: float) -> None:
+        """Drain and stop the nodes that the plan gives back; start those it asks for beside its executors."""
+        nodes, here = self._ends.nodes, self._nodes or ()
+        leaving = [name for name in plan.leaving if any(node.name == name for node in here)]
+        if nodes is not None and leaving and len(leaving) < len(here):
             nodes.stop(leaving)
-            count = len(running) - len(leaving)
-            self._say(f"nodes {len(running)} -> {count}: {want} executors do not need them", nodes=count)
+            self._nodes_again_s = now_s
+            count = len(here) - len(leaving)
+            self._say(plan, f"nodes {len(here)} -> {count}: {', '.join(leaving)} stopped", nodes=count)
+        elif now_s >= self._again_s:
+            self._again_s = now_s + _AGAIN_AFTER_S
+            self._more_nodes(plan, now_s)
 
-    def _seat(self, plan: Plan, warm: Sequence[Executor], cold: int) -> None:
-        """Say where tasks should run, when that changed.
+    def _report(self, here: Sequence[Executor], warm: Sequence[Executor]) -> None:
+        ids = {executor.id for executor in warm}
+        executors = tuple(ExecutorSeen(executor.host, executor.cores, executor.id in ids) for executor in here)
+        seen = FleetSeen(self._shape, executors, self._nodes, self._requested, self._requested_s, self._problem)
+        write_whole(self._seen, json.dumps({"at_s": round(time.time(), 3), **asdict(seen)}))
 
-        While not all have a slot of their own, Spark chooses; but rather among warm executors than a cold one.
-        """
-        found = self._ends.seating.hosts(plan, warm)
-        seats = found if not isinstance(found, DoesNotFit) else _anywhere(plan, warm) if cold else {}
-        if seats == self._seats:
-            return
-        self._seats = seats
-        self._ends.place(seats)
-        if isinstance(found, DoesNotFit):
-            waits = f", {cold} executors are being made warm" if cold else ""
-            self._say(f"places are Spark's choice: {found.why}{waits}")
-        else:
-            told = (f"{name} on {', '.join(map(_times, Counter(hosts).items()))}" for name, hosts in seats.items())
-            self._say(f"places by {self._ends.seating.placer.name}: {'; '.join(told)}")
-
-    def _say(self, text: str, **counts: int) -> None:
-        append_line(self._log, json.dumps({"at_s": round(time.time(), 3), "what": text, **counts}))
+    def _say(self, plan: Plan | None, text: str, **counts: int) -> None:
+        line = {"at_s": round(time.time(), 3), "what": text, "decision": plan.decision if plan else None, **counts}
+        append_line(self._log, json.dumps(line))
 
 
-def _anywhere(plan: Plan, executors: Sequence[Executor]) -> Hosts:
-    """All hosts for every operator."""
-    return dict.fromkeys(plan.operators, tuple(sorted({executor.host for executor in executors})))
-
-
-def _times(seat: tuple[str, int]) -> str:
-    host, count = seat
-    return host if count == 1 else f"{count} x {host}"
+def read_fleet(path: Path, now_s: float) -> FleetSeen | None:
+    """What was last reported, unless that is long ago."""
+    text = read_if_there(path)
+    told = json.loads(text) if text else None
+    if told is None or now_s - float(told["at_s"]) > _STALE_S:
+        return None
+    nodes = told["nodes"]
+    return FleetSeen(
+        Shape(**told["shape"]),
+        tuple(ExecutorSeen(**one) for one in told["executors"]),
+        None if nodes is None else tuple(NodeSeen(**one) for one in nodes),
+        told["requested"],
+        told["requested_at_s"],
+        str(told["problem"]),
+    )

@@ -1,24 +1,21 @@
-"""How long each key group of a stateful operator takes, and which task it should go to.
+"""How long each key group of a stateful operator takes, and the tasks that the plan gives them to.
 
-A key must keep its group and a group its state, so rows cannot be redirected; groups can. Spark puts neighbours
-together, however heavy; where that makes one task last much longer than the mean of all, groups are spread by load
-(``plan.balanced_groups``). Not for little: a group that moves to another executor loads its state there.
+The times go into the batch log; which task each group should go to is the loop's decision (``control.groups``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from sluicegate.policy.balanced_groups import largest_load, rebalance
+from sluicegate.control.groups import owners_for
 
 _WEIGHT = 0.3
 _BATCHES = 4
 """Fewer say nothing yet."""
-_UNEVEN, _WORTH = 1.25, 0.9
-"""A task this much above the mean is worth a look; new owners must bring the largest down to this share of it."""
 
 
 @dataclass(slots=True)
@@ -50,22 +47,21 @@ class GroupLoads:
         self.loads_s = [a + _WEIGHT * (b - a) for a, b in zip(old, seconds, strict=True)]
         self.batches += 1
 
-    def owners(self, k: int) -> tuple[int, ...]:
-        """The task of every group, from 0; what was chosen last stays while it is good enough.
+    def owners(self, k: int, planned: Sequence[int] = ()) -> tuple[int, ...]:
+        """The task of every group, from 0: as planned for so many tasks; else the last ones, with the fewest moved.
 
         >>> groups = GroupLoads(4)
-        >>> for _ in range(4):
-        ...     groups.take([3.0, 3.0, 0.5, 0.5])
-        >>> groups.owners(2)
-        (1, 0, 1, 0)
+        >>> groups.owners(2), groups.owners(2, (1, 0, 1, 0)), groups.owners(3)
+        ((0, 0, 1, 1), (1, 0, 1, 0), (1, 0, 2, 0))
         """
         k = min(k, self.number)
-        if len(set(self._owners)) != k:
-            self._owners = tuple(group * k // self.number for group in range(self.number))
-        if self.batches >= _BATCHES and 1 < k < self.number:
-            largest, mean = largest_load(self._owners, self.loads_s), sum(self.loads_s) / k
-            if largest > _UNEVEN * mean:
-                fresh = rebalance(self._owners, self.loads_s, k).after
-                if largest_load(fresh, self.loads_s) <= _WORTH * largest:
-                    self._owners = fresh
+        if len(planned) == self.number and set(planned) == set(range(k)):
+            self._owners = tuple(planned)
+        elif len(set(self._owners)) != k:
+            self._owners = owners_for(self._owners, self.number, k)[0]
         return self._owners
+
+    @property
+    def told_s(self) -> tuple[float, ...]:
+        """The loads, once they are known."""
+        return tuple(round(load_s, 6) for load_s in self.loads_s) if self.batches >= _BATCHES else ()

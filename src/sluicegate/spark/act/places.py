@@ -15,15 +15,21 @@ from pyspark.sql import DataFrame
 from sluicegate.spark.act.group_loads import GroupLoads
 
 
-def in_tasks(batch: DataFrame, k: int, hosts: Sequence[str] = (), groups: GroupLoads | None = None) -> DataFrame:
+def in_tasks(
+    batch: DataFrame,
+    k: int,
+    hosts: Sequence[str] = (),
+    groups: GroupLoads | None = None,
+    planned: Sequence[int] = (),
+) -> DataFrame:
     """The batch in ``k`` tasks on ``hosts``, taken in turn; Spark chooses what is not said.
 
-    ``groups`` are those of a stateful operator: they go to tasks by their load.
+    ``groups`` are those of a stateful operator: they go to the tasks that are ``planned``.
     """
     if not hosts and groups is None:
         return batch.coalesce(k)
     jvm: Any = batch.sparkSession.sparkContext._jvm
-    owners = list(groups.owners(k)) if groups is not None else []
+    owners = list(groups.owners(k, planned)) if groups is not None else []
     times = groups.times(batch.sparkSession) if groups is not None else None
     wanted = list(islice(cycle(hosts), k)) if hosts else []
     return DataFrame(jvm.sluicegate.Places.on(batch._jdf, k, wanted, owners, times), batch.sparkSession)

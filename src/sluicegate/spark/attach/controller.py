@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
+from sluicegate.control.governor import held
+from sluicegate.control.rules import Ledger
 from sluicegate.domain import Decision
 from sluicegate.domain.births import quantile_s
 from sluicegate.errors import BadInput, SluicegateError
@@ -28,7 +30,6 @@ from sluicegate.runlog.files import read_if_there, write_whole
 from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.plan_file import OperatorPlan
 from sluicegate.runlog.runs import registered
-from sluicegate.spark.act.fleet import Patience
 from sluicegate.spark.attach.application import Application, Ground, Query, queries_in
 from sluicegate.spark.attach.lane import Lane
 from sluicegate.spark.attach.latency import ASSUMED
@@ -48,7 +49,7 @@ class AttachController:
     def __init__(self, layout: Layout, application: Application) -> None:
         self._layout, self._application, self._options = layout, application, application.options
         self.lanes: dict[str, Lane] = {}
-        self._patience = Patience(_SETTLE_S)
+        self._ledger = Ledger()
         self._what_if = WhatIf(layout.what_if)
         self._moves = sum(1 for _ in Tail(layout.decisions).lines())
         self._version, self._planned = _plan_in_force(layout)
@@ -125,7 +126,8 @@ class AttachController:
         if not known:
             return self._executors
         needed = min(max(math.ceil(sum(known) / ground.executor_cores), least), most)
-        return self._patience.settled(now_s, needed, self._executors or ground.executors)
+        self._ledger, want = held(self._ledger, now_s, needed, self._executors or ground.executors, _SETTLE_S)
+        return want
 
     def _enact(self, now_s: float, executors: int | None) -> None:
         wants = {name: lane.wants for name, lane in self.lanes.items() if lane.movable and lane.wants > 0}

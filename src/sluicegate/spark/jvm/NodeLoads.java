@@ -26,7 +26,7 @@ public final class NodeLoads implements SparkPlugin {
 
   /**
    * One line an executor: id, host, the cores it was given (else those of the host), cores busy, bytes in memory, bytes
-   * of the host, share of time its busiest disk is busy.
+   * of the host, share of time its busiest disk is busy, cores of the host, cores of it that anybody keeps busy.
    */
   public static String told() {
     return String.join("\n", TOLD.values());
@@ -90,7 +90,7 @@ public final class NodeLoads implements SparkPlugin {
   }
 
   /** Counters at one moment; a difference of two is a load. */
-  private record Reading(long nanos, Map<Long, Long> ticks, long bytes, long diskMillis) {
+  private record Reading(long nanos, Map<Long, Long> ticks, long bytes, long diskMillis, long hostTicks) {
     private static final double TICKS_A_SECOND = 100.0;
     private static final long PAGE_BYTES = 4096;
 
@@ -100,7 +100,7 @@ public final class NodeLoads implements SparkPlugin {
       Map<Long, Long> ticks = pids.stream().collect(Collectors.toMap(pid -> pid, Reading::ticksOf));
       // what is its own: pages that forked workers share with each other would count many times
       long pages = pids.stream().mapToLong(pid -> field(pid, 1) - field(pid, 2)).sum();
-      return new Reading(System.nanoTime(), ticks, pages * PAGE_BYTES, busiestDiskMillis());
+      return new Reading(System.nanoTime(), ticks, pages * PAGE_BYTES, busiestDiskMillis(), busyHostTicks());
     }
 
     String since(Reading before, PluginContext context) throws IOException {
@@ -118,7 +118,19 @@ public final class NodeLoads implements SparkPlugin {
           Double.toString(spent / TICKS_A_SECOND / seconds),
           Long.toString(bytes),
           Long.toString(hostBytes()),
-          Double.toString(Math.min((diskMillis - before.diskMillis) / 1e3 / seconds, 1.0)));
+          Double.toString(Math.min((diskMillis - before.diskMillis) / 1e3 / seconds, 1.0)),
+          Integer.toString(Runtime.getRuntime().availableProcessors()),
+          Double.toString((hostTicks - before.hostTicks) / TICKS_A_SECOND / seconds));
+    }
+
+    /** Time that the host's cores were not idle: all of the first line of /proc/stat but idle and waiting for disks. */
+    private static long busyHostTicks() {
+      String[] fields = read("/proc/stat").lines().findFirst().orElse("").trim().split("\\s+");
+      long busy = 0;
+      for (int i = 1; i < Math.min(fields.length, 9); i++) {
+        busy += i == 4 || i == 5 ? 0 : Long.parseLong(fields[i]);
+      }
+      return busy;
     }
 
     private static long ticksOf(long pid) {

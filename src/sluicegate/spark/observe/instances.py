@@ -6,6 +6,7 @@ what is told is smoothed over the last few.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sluicegate.runlog.batch_log import BatchRecord
@@ -23,6 +24,7 @@ class InstanceSpeeds:
 
     per_s: tuple[float, ...] = ()
     samples: int = 0
+    behind: tuple[float, ...] = ()
 
     def take(self, record: BatchRecord) -> None:
         """
@@ -37,6 +39,7 @@ class InstanceSpeeds:
         if record.cold or len(record.task_rows) != record.processors or min(record.task_s, default=0.0) < _LEAST_S:
             return
         fresh = tuple(rows / took for rows, took in zip(record.task_rows, record.task_s, strict=True))
+        self.behind = _left(record.task_rows, record.task_s)
         if len(fresh) != len(self.per_s):
             self.per_s, self.samples = fresh, 1
             return
@@ -46,3 +49,19 @@ class InstanceSpeeds:
     def told(self, running: int) -> tuple[float, ...]:
         """The speeds of ``running`` instances, once they are known."""
         return self.per_s if self.samples >= _SAMPLES and len(self.per_s) == running else ()
+
+    def left(self, running: int) -> tuple[float, ...]:
+        """Rows of each instance's share that it had not done when all others had, in the last batch looked at."""
+        return self.behind if self.told(running) else ()
+
+
+def _left(rows: Sequence[int], took_s: Sequence[float]) -> tuple[float, ...]:
+    """
+    >>> _left((100, 100, 100), (1.0, 1.0, 2.0))
+    (0.0, 0.0, 50.0)
+    """
+    took_s = tuple(took_s)
+    if len(took_s) < 2:
+        return (0.0,) * len(took_s)
+    others_s = [max(took_s[:i] + took_s[i + 1 :]) for i in range(len(took_s))]
+    return tuple(n * max(took - other, 0.0) / took for n, took, other in zip(rows, took_s, others_s, strict=True))

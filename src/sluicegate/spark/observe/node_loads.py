@@ -10,7 +10,8 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,10 @@ _STALE_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class ExecutorLoad:
-    """What one executor takes of its host; ``cores`` are those it was given."""
+    """What one executor takes of its host; ``cores`` are those it was given.
+
+    ``host_cores`` are those of the host, ``host_busy`` those of them that anybody keeps busy.
+    """
 
     id: str
     host: str
@@ -37,37 +41,58 @@ class ExecutorLoad:
     memory_bytes: int
     host_memory_bytes: int
     disk_busy: float
+    host_cores: int = 0
+    host_busy: float = 0.0
 
     @classmethod
     def from_line(cls, line: str) -> ExecutorLoad:
         """
-        >>> ExecutorLoad.from_line("0\\t127.0.0.2\\t2\\t0.5\\t1000\\t4000\\t0.25").cores_busy
-        0.5
+        >>> ExecutorLoad.from_line("0\\t127.0.0.2\\t2\\t0.5\\t1000\\t4000\\t0.25\\t8\\t3.5").host_busy
+        3.5
         """
-        name, host, cores, busy, memory, whole, disk = line.split("\t")
-        return cls(name, host, int(cores), float(busy), int(memory), int(whole), float(disk))
+        name, host, cores, busy, memory, whole, disk, there, host_busy = line.split("\t")
+        own = (int(cores), float(busy), int(memory), int(whole), float(disk))
+        return cls(name, host, *own, int(there), float(host_busy))
 
 
 def nodes_of(executors: Iterable[ExecutorLoad]) -> list[dict[str, object]]:
     """Shares by host: of the processors its executors were given, of all its memory, of its busiest disk's time.
 
-    >>> one = ExecutorLoad("0", "h1", 2, 0.5, 1000, 4000, 0.25)
-    >>> two = ExecutorLoad("1", "h1", 2, 1.5, 1000, 4000, 0.5)
-    >>> nodes_of([one, two])
-    [{'name': 'h1', 'cpu': 0.5, 'memory': 0.5, 'io': 0.5}]
+    Workers on this machine have addresses of their own and share its cores.
+
+    >>> one = ExecutorLoad("0", "h1", 2, 0.5, 1000, 4000, 0.25, 4, 3.0)
+    >>> two = ExecutorLoad("1", "h1", 2, 1.5, 1000, 4000, 0.5, 4, 3.0)
+    >>> (node,) = nodes_of([one, two])
+    >>> node["cpu"], node["memory"], node["io"], node["cores"], node["busy_cores"], node["other_cores"]
+    (0.5, 0.5, 0.5, 4.0, 2.0, 1.0)
     """
     by_host: dict[str, list[ExecutorLoad]] = {}
+    machines: dict[str, list[ExecutorLoad]] = {}
     for executor in executors:
         by_host.setdefault(executor.host, []).append(executor)
+        machines.setdefault(_machine(executor.host), []).append(executor)
+    shared = Counter(map(_machine, by_host))
     return [
         {
             "name": host,
             "cpu": round(sum(e.cores_busy for e in here) / max(sum(e.cores for e in here), 1), 4),
             "memory": round(sum(e.memory_bytes for e in here) / max(here[0].host_memory_bytes, 1), 4),
             "io": round(max(e.disk_busy for e in here), 4),
+            "cores": round(here[0].host_cores / shared[_machine(host)], 4),
+            "busy_cores": round(sum(e.cores_busy for e in here), 4),
+            "other_cores": round(_others(machines[_machine(host)]) / shared[_machine(host)], 4),
         }
         for host, here in sorted(by_host.items())
     ]
+
+
+def _machine(host: str) -> str:
+    return "here" if host == "localhost" or host.startswith("127.") else host
+
+
+def _others(executors: list[ExecutorLoad]) -> float:
+    """Cores of a machine that others than its executors keep busy."""
+    return max(max(e.host_busy for e in executors) - sum(e.cores_busy for e in executors), 0.0)
 
 
 class NodeLog:
@@ -111,12 +136,33 @@ class GroundSeen:
     nodes: tuple[NodeObservation, ...] = ()
 
 
-def read_nodes(path: Path, now_s: float, running: Mapping[str, int]) -> GroundSeen:
-    """What was last told, unless that is long ago. A single node hosts all that runs; of several Spark chooses."""
+def read_nodes(
+    path: Path, now_s: float, running: Mapping[str, int], places: Mapping[str, Sequence[str]] | None = None
+) -> GroundSeen:
+    """What was last told, unless that is long ago.
+
+    A single node hosts all that runs. Of several each hosts what was placed there; of the rest Spark chooses.
+    """
     text = read_if_there(path)
     told = json.loads(text) if text else None
     if told is None or now_s - float(told["at_s"]) > _STALE_S:
         return GroundSeen()
-    hosts = running if len(told["nodes"]) == 1 else {}
-    nodes = (NodeObservation(n["name"], n["cpu"], n["memory"], n["io"], hosts) for n in told["nodes"])
+    alone = len(told["nodes"]) == 1
+    nodes = (
+        NodeObservation(
+            n["name"],
+            n["cpu"],
+            n["memory"],
+            n["io"],
+            running if alone else _placed(places, n["name"]),
+            *(float(n.get(what, 0.0)) for what in ("cores", "busy_cores", "other_cores")),
+        )
+        for n in told["nodes"]
+    )
     return GroundSeen(told["executors"], tuple(nodes))
+
+
+def _placed(places: Mapping[str, Sequence[str]] | None, host: str) -> dict[str, int]:
+    """By operator, how many of its processors were placed on ``host``."""
+    counts = {name: list(hosts).count(host) for name, hosts in (places or {}).items()}
+    return {name: count for name, count in counts.items() if count}

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from sluicegate.measure.sampling import Tally
+from sluicegate.measure.tally import Tally
 from sluicegate.runlog.batch_log import BatchRecord
 
 _LOOKS = 30

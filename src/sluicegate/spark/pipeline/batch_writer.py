@@ -55,6 +55,7 @@ class BatchNote:
     born: Births
     cold: bool
     task_rows: tuple[int, ...] = ()
+    group_s: tuple[float, ...] = ()
 
 
 @dataclass(slots=True)
@@ -86,7 +87,7 @@ class BatchWriter:
     notes: dict[int, BatchNote] = field(default_factory=dict)
     started: int = 0
     hosts: tuple[str, ...] = ()
-    """Where its tasks should run, one for each; where empty, Spark chooses. Whoever knows the executors sets it."""
+    """Where its tasks should run whatever the plan says; where empty, the plan says, or Spark chooses."""
     held: bool = False
     """Set when the pipeline stops: an edge admits nothing more by itself, a stream of Spark's own has to be refused."""
     disturbed_until_s: float = 0.0
@@ -103,14 +104,16 @@ class BatchWriter:
         k = self._processors()
         began_s = time.time()
         told = self._born(taken, number)
-        tasks = in_tasks(batch, k, self.hosts, self.groups)
+        planned = self.plan.read().of(self.operator)
+        tasks = in_tasks(batch, k, self.hosts or planned.hosts, self.groups, planned.groups)
         rows_out, born = self._write(tasks, number, told, (self._last_s + began_s) / 2)
         rows = self._rows_taken(taken, told, rows_out)
         now_s, self._last_s = time.time(), began_s
         weighed = sum(manifest.published_s * manifest.rows for manifest in taken)
         entered_s = weighed / rows if rows and taken else told.mean_s if told else None
         cold = self.started <= _COLD or began_s < self.disturbed_until_s
-        self.notes[number] = BatchNote(rows, rows_out, k, entered_s, now_s, born, cold, self._task_rows())
+        group_s = self.groups.told_s if self.groups is not None else ()
+        self.notes[number] = BatchNote(rows, rows_out, k, entered_s, now_s, born, cold, self._task_rows(), group_s)
         if self.foreign is not None:
             self.foreign.ended(number, rows, now_s - began_s)
 

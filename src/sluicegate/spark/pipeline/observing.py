@@ -7,27 +7,36 @@
 - service: rows, k and duration of every finished batch; the law is fitted from them
 - variability: of arrivals between looks, of task time a row between batches
 - sojourn: the births that travel with the rows, aged at the moment the last operator published them
-- nodes: what the executors tell of themselves
+- nodes: what the executors tell of themselves, and where the plan placed the tasks
+- what runs: the k that batches were cut for, executors registered and warm, nodes up; not what was asked for
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from sluicegate.domain import Batch, Observation, OperatorObservation, Sojourn
+from sluicegate.domain import Batch, FleetSeen, Observation, OperatorObservation, Sojourn
 from sluicegate.domain.births import quantile_s
+from sluicegate.policy.key_groups import ranges
 from sluicegate.runlog.batch_log import BatchRecord, Tail
 from sluicegate.runlog.layout import Layout
-from sluicegate.runlog.plan_file import PlanFile
+from sluicegate.runlog.plan_file import Plan, PlanFile
+from sluicegate.spark.act.fleet import read_fleet
 from sluicegate.spark.edges.backlog import Head
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.offsets import ends, last_batch
+from sluicegate.spark.observe.in_force import OVERDUE_S, InForce
 from sluicegate.spark.observe.instances import InstanceSpeeds
 from sluicegate.spark.observe.node_loads import read_nodes
 from sluicegate.spark.observe.variability import Variability
 from sluicegate.spark.pipeline.graph import Node, RunningGraph
+
+_FLAT_OUT = 0.95
+"""The share of a look that batches fill where an operator is never idle."""
+EXECUTORS_OVERDUE_S = 90.0
+"""Executors that have not come by then are said not to have: on two busy cores one takes 15 s."""
 
 
 @dataclass(slots=True)
@@ -70,6 +79,7 @@ class Observer:
     unevenness: dict[str, Variability] = field(default_factory=dict)
     topics: dict[str, Topics] = field(default_factory=dict)
     executors: int | None = None
+    in_force: dict[str, InForce] = field(default_factory=dict)
     learned: dict[str, bool] = field(default_factory=dict)
     """By operator that told of any batch: whether one of them was warm."""
     at_s: float | None = None
@@ -93,18 +103,22 @@ class Observer:
         records = {name: [BatchRecord.from_json(line) for line in tail.lines()] for name, tail in self.tails.items()}
         took_s, self.at_s = (now_s - self.at_s if self.at_s is not None else None), now_s
         plan = PlanFile(self.layout.plan).read()
-        running = {node.name: plan.of(node.name).processors for node in self.graph.nodes}
         for topics in self.topics.values():
             topics.look()
+        running, pending = self._running(plan, records, now_s)
         read = [self._read_per_s(node.name, records[node.name], took_s) for node in self.graph.nodes if node.source]
         operators = {
             node.name: replace(
                 self._operator(node, fresh, records[node.name], took_s),
                 instance_per_s=self._speeds(node.name, records[node.name], running[node.name]),
+                group_s=next((r.group_s for r in reversed(records[node.name]) if r.group_s), ()),
             )
             for node in self.graph.nodes
         }
-        ground = read_nodes(self.layout.nodes, now_s, running)
+        operators = {name: self._with_queues(name, seen, running[name]) for name, seen in operators.items()}
+        ground = read_nodes(self.layout.nodes, now_s, running, {n: o.hosts for n, o in plan.operators.items()})
+        fleet = read_fleet(self.layout.fleet_seen, now_s)
+        starting, overdue = _still_to_come(fleet, pending, now_s)
         self.executors = ground.executors
         last = [record for node in self.graph.nodes if node.terminal for record in records[node.name]]
         return Observation(
@@ -116,7 +130,32 @@ class Observer:
             throughput_per_s=sum(record.rows_out for record in last) / took_s if took_s else None,
             backlog_rows=sum(operator.queue_rows or 0.0 for operator in operators.values()),
             nodes=ground.nodes,
+            rescaling=starting or any(age_s <= OVERDUE_S for _, _, age_s in pending),
+            starting=starting and not pending,
+            overdue=overdue,
+            fleet=fleet,
+            groups={
+                node.name: plan.of(node.name).groups
+                or ranges(node.key_groups, min(running[node.name], node.key_groups))
+                for node in self.graph.nodes
+                if node.stateful
+            },
         )
+
+    def _running(
+        self, plan: Plan, records: dict[str, list[BatchRecord]], now_s: float
+    ) -> tuple[dict[str, int], list[tuple[str, int, float]]]:
+        """The k in force of every operator; and those that another was asked for, with it and for how long."""
+        running, pending = dict[str, int](), list[tuple[str, int, float]]()
+        for node in self.graph.nodes:
+            asked = plan.of(node.name).processors
+            started = last_batch(self.layout.checkpoint(node.name))
+            seen = self.in_force.setdefault(node.name, InForce())
+            waiting = node.source is not None or self.queue(node) > 0
+            running[node.name], age_s = seen.look(asked, records[node.name], started, waiting, now_s)
+            if age_s is not None:
+                pending.append((node.name, asked, age_s))
+        return running, pending
 
     def _operator(
         self, node: Node, fresh: dict[str, int], records: list[BatchRecord], took_s: float | None
@@ -136,6 +175,7 @@ class Observer:
             service_scv=uneven.service_scv,
             utilisation=min(busy_s / took_s, 1.0) if took_s else None,
             queue_rows=float(self.queue(node)),
+            saturated_per_s=rows / busy_s if took_s and busy_s >= _FLAT_OUT * took_s and self.queue(node) else None,
             sojourn_s=sum(waited) / rows if waited and rows else None,
             batches=self._telling(node.name, records),
         )
@@ -171,6 +211,12 @@ class Observer:
             seen.take(record)
         return seen.told(running)
 
+    def _with_queues(self, name: str, seen: OperatorObservation, running: int) -> OperatorObservation:
+        """Of each instance: its part of the rows that wait, and those it had not done when the others had."""
+        left = self.speeds[name].left(running)
+        each = (seen.queue_rows or 0.0) / running
+        return replace(seen, instance_queues=tuple(each + rows for rows in left)) if left else seen
+
     def queue(self, node: Node) -> int:
         """Rows on the edges or topics ``node`` reads that no batch of it has taken."""
         if node.name in self.topics:
@@ -179,6 +225,30 @@ class Observer:
         planned = last_batch(checkpoint)
         taken = ends(checkpoint, planned) if planned is not None else {}
         return sum(self.heads[s].rows - self.heads[s].rows_before(taken.get(s, 0)) for s in node.reads)
+
+
+def _groups(node: Node, plan: Plan, running: Mapping[str, int]) -> tuple[int, ...]:
+    """The tasks of a stateful operator's key groups, as planned; before that, neighbours together."""
+    return plan.of(node.name).groups or ranges(node.key_groups, min(running[node.name], node.key_groups))
+
+
+def _still_to_come(
+    fleet: FleetSeen | None, pending: Iterable[tuple[str, int, float]], now_s: float
+) -> tuple[bool, tuple[str, ...]]:
+    """Whether executors are still awaited; and what did not come within its time, with the reason if there is one."""
+    late = [
+        f"{name}: {asked} tasks asked for {age_s:.0f} s ago, no batch has begun with them"
+        for name, asked, age_s in pending
+        if age_s > OVERDUE_S
+    ]
+    if fleet is None or fleet.complete or fleet.requested is None:
+        return False, tuple(late)
+    age_s = now_s - (fleet.requested_at_s or now_s)
+    if age_s <= EXECUTORS_OVERDUE_S:
+        return True, tuple(late)
+    why = f": {fleet.problem}" if fleet.problem else ""
+    here = f"{len(fleet.executors)} are there, {len(fleet.warm)} of them warm"
+    return False, (*late, f"{fleet.requested} executors asked for {age_s:.0f} s ago, {here}{why}")
 
 
 def _in_all(rates: list[float | None]) -> float | None:

@@ -103,4 +103,5 @@ def record_of(progress: Mapping[str, Any], note: BatchNote, work: Work) -> Batch
         work_s=work.total_s,
         task_s=work.task_s,
         task_rows=note.task_rows if len(note.task_rows) == len(work.task_s) else (),
+        group_s=note.group_s,
     )

@@ -1,0 +1,176 @@
+"""From processors to executors, nodes and places: how many there must be, and on which host each processor goes.
+
+A processor is a slot, an executor a machine of so many slots. The placer first puts the processors on executors that
+are still to come, which says how many there must be; those say how many nodes. More is asked for at once. Less waits
+for the governor's window (``held``): an executor that goes is slow to come back. Then the placer puts the processors
+on the hosts of the executors that are there and warm, which says where the tasks of each operator should run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sluicegate.control.governor import held
+from sluicegate.control.rules import Ledger
+from sluicegate.domain import Bundle, Change, FleetSeen, NodeSeen, Topology, Vm
+from sluicegate.errors import Infeasible
+from sluicegate.place.extra_slots import place_with_extra_slots
+from sluicegate.place.placer import DoesNotFit, Placer
+
+Places = Mapping[str, tuple[str, ...]]
+"""By operator, the host of each of its processors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What a plan needs beyond processors, and what of it is new."""
+
+    executors: int
+    nodes: int | None
+    leaving: tuple[str, ...]
+    places: Places
+    changes: tuple[Change, ...]
+
+
+def capacity_for(
+    ledger: Ledger,
+    now_s: float,
+    topology: Topology,
+    placer: Placer,
+    running: Mapping[str, int],
+    fleet: FleetSeen,
+    places: Places,
+    more_nodes: int = 0,
+) -> tuple[Ledger, Capacity]:
+    """The executors, nodes and places for ``running``; ``places`` are those of before.
+
+    ``more_nodes`` are wanted beside what the slots need, for their cores.
+    """
+    shape = fleet.shape
+    for_slots = executors_for(topology, placer, running, shape.slots_per_executor)
+    needed = shape.within(for_slots + more_nodes * _on_one(fleet))
+    have = fleet.requested if fleet.requested is not None else len(fleet.executors)
+    ledger, want = held(ledger, now_s, needed, have, shape.settle_s)
+    nodes, leaving = nodes_for(fleet, want)
+    found, why = places_for(topology, placer, running, fleet)
+    changes = []
+    if want != have:
+        total = sum(running.values())
+        reason = f"{total} processors need {shape.within(for_slots)} executors of {shape.slots_per_executor} slots"
+        reason += f", their batches the cores of {more_nodes} more nodes" if more_nodes else ""
+        changes.append(Change("executors", str(have), str(want), reason))
+    if nodes is not None and fleet.nodes is not None and nodes != len(fleet.nodes):
+        reason = f"{want} executors do not need {', '.join(leaving)}" if leaving else _no_room(fleet, want)
+        changes.append(Change("nodes", str(len(fleet.nodes)), str(nodes), reason))
+    if dict(found) != dict(places):
+        changes.append(Change("places", told(places), told(found), why))
+    return ledger, Capacity(want, nodes, leaving, found, tuple(changes))
+
+
+def executors_for(topology: Topology, placer: Placer, running: Mapping[str, int], slots_per_executor: int) -> int:
+    """How many executors of that size the placer needs.
+
+    >>> from sluicegate.domain import Edge, Operator
+    >>> from sluicegate.place.mc_stream import McStreamPlacer
+    >>> two = Topology("t", (Operator("a", 9.0), Operator("b", 9.0)), (Edge("source", "a"), Edge("a", "b")))
+    >>> executors_for(two, McStreamPlacer(), {"a": 3, "b": 2}, 2)
+    3
+    """
+    needed = _bundles(topology, running)
+    try:
+        found = place_with_extra_slots(placer, topology, needed, len(needed), (slots_per_executor,))
+    except Infeasible:
+        return -(-len(needed) // slots_per_executor)
+    return len(found.vms)
+
+
+def nodes_for(fleet: FleetSeen, executors: int) -> tuple[int | None, tuple[str, ...]]:
+    """How many nodes so many executors need, and the names of those that may go, the emptiest first.
+
+    >>> from sluicegate.domain import ExecutorSeen, Shape
+    >>> two = (NodeSeen("n1", 1, "h1"), NodeSeen("n2", 1, "h2"))
+    >>> seen = FleetSeen(Shape(1, 1, 4), (ExecutorSeen("h2", 1),), two)
+    >>> nodes_for(seen, 3), nodes_for(seen, 1)
+    ((3, ()), (1, ('n1',)))
+    """
+    nodes, shape = fleet.nodes, fleet.shape
+    if nodes is None:
+        return None, ()
+    slots = [node.slots for node in nodes]
+    missing = executors - shape.on(slots)
+    if missing > 0:
+        return len(nodes) + math.ceil(missing / _on_one(fleet)), ()
+    if len(fleet.executors) > executors:
+        return len(nodes), ()  # executors go first: which nodes are empty then is seen then
+    return _without_spare(fleet, nodes, executors)
+
+
+def _without_spare(fleet: FleetSeen, nodes: tuple[NodeSeen, ...], executors: int) -> tuple[int, tuple[str, ...]]:
+    """The newest of the emptiest nodes go; one that has all the executors stays."""
+    shape, used = fleet.shape, Counter(one.host for one in fleet.executors)
+    spare, left, leaving = shape.on(n.slots for n in nodes) - executors, used.total(), list[str]()
+    newest_first = list(reversed(nodes))
+    for node in sorted(newest_first, key=lambda n: used[n.host]):
+        room, here = shape.on([node.slots]), used[node.host]
+        if room <= spare and len(leaving) + 1 < len(nodes) and (left > here or not left):
+            leaving.append(node.name)
+            spare, left = spare - room, left - here
+    return len(nodes) - len(leaving), tuple(leaving)
+
+
+def places_for(topology: Topology, placer: Placer, running: Mapping[str, int], fleet: FleetSeen) -> tuple[Places, str]:
+    """A host for every processor on the warm executors, and why.
+
+    While not all have a slot of their own Spark chooses, among the hosts of warm executors as long as some are cold.
+    """
+    slots = Counter[str]()
+    for executor in fleet.warm:
+        slots[executor.host] += executor.slots
+    cold = len(fleet.executors) - len(fleet.warm)
+    found = placer.place(topology, _bundles(topology, running), [Vm(host, n) for host, n in sorted(slots.items())])
+    if not isinstance(found, DoesNotFit):
+        hosts = {name: _hosts(found.threads(name)) for name in topology.names}
+        return hosts, f"placed by {placer.name}: {told(hosts)}"
+    waits = f", {cold} executors are being made warm" if cold else ""
+    anywhere = dict.fromkeys(topology.names, tuple(sorted(slots))) if cold and slots else {}
+    return anywhere, f"places are Spark's choice: {found.why}{waits}"
+
+
+def told(places: Places) -> str:
+    """Places as people read them.
+
+    >>> told({"a": ("h1", "h2", "h1")})
+    'a on 2 x h1, h2'
+    """
+    times = {name: Counter(hosts).items() for name, hosts in places.items()}
+    parts = (
+        f"{name} on {', '.join(h if n == 1 else f'{n} x {h}' for h, n in counted)}" for name, counted in times.items()
+    )
+    return "; ".join(parts) or "Spark's choice"
+
+
+def _bundles(topology: Topology, running: Mapping[str, int]) -> list[Bundle]:
+    """A task of Spark's takes a whole slot, however little of it the operator's code uses."""
+    return [Bundle(name, 1, cpu=1.0, memory=0.0) for name in topology.names for _ in range(running[name])]
+
+
+def _hosts(threads: Mapping[str, int]) -> tuple[str, ...]:
+    """
+    >>> _hosts({"127.0.0.2/1": 1, "127.0.0.2/2": 1, "127.0.0.3/1": 1})
+    ('127.0.0.2', '127.0.0.2', '127.0.0.3')
+    """
+    return tuple(slot.rpartition("/")[0] for slot, count in threads.items() for _ in range(count))
+
+
+def _on_one(fleet: FleetSeen) -> int:
+    """Executors on one more node, as large as the largest there is."""
+    largest = max((node.slots for node in fleet.nodes or ()), default=fleet.shape.slots_per_executor)
+    return max(fleet.shape.on([largest]), 1)
+
+
+def _no_room(fleet: FleetSeen, executors: int) -> str:
+    missing = executors - fleet.shape.on(n.slots for n in fleet.nodes or ())
+    return f"no room for {missing} executors"

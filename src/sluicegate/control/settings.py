@@ -1,0 +1,202 @@
+"""The one function that builds a loop for a policy: its options, forecaster, placer, rules and timing.
+
+Spark, replay, simulate, what-if and `plan` call it, and nobody else composes these parts: what the lab shows under a
+policy's name is what runs under it. Only ``Timing`` differs between places.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from sluicegate.control.loop import Settings
+from sluicegate.control.rules import Rules
+from sluicegate.domain import Goal, Limits, Topology
+from sluicegate.domain.topology import require
+from sluicegate.errors import BadInput
+from sluicegate.forecast.catalogue import forecaster
+from sluicegate.measure.smoothing import Smoothing
+from sluicegate.place.catalogue import placer
+from sluicegate.policy.catalogue import Entry, policy_entry
+from sluicegate.policy.in_steps import InSteps
+from sluicegate.policy.on_time import Timing as Steps
+
+if TYPE_CHECKING:
+    from sluicegate.policy.catalogue import AnyPolicy
+
+_STEPS_A_CYCLE = 10
+"""As in the paper: cycles of ten minutes, rates by the minute."""
+_STEADY_S = 30.0
+"""A rate over at least so long is a mean already and is not smoothed again."""
+_CALM_SHARE = 0.8
+_LEAST_FORECAST_STEPS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When a loop looks, how long more processors take to come, and how long a cycle is.
+
+    ``interval_s`` is the time between two looks, ``startup_s`` that from asking for a processor to its first warm
+    task (U), ``cycle_s`` that between the decisions of a policy which decides in cycles (S). ``cooldown_s`` (DRS's
+    T_ra) and ``settle_down_s`` are the governor's; where they are not given they follow from the others:
+
+        cool-down      one look between two moves; T_ra of a policy that has one is a cycle
+        settle down    three looks, and no less than more processors would take to come back
+
+    >>> Timing(60.0, 120.0, 600.0).steps(cycles=True).bound
+    (3, 12)
+    >>> Timing(2.0, 15.0, 60.0).step_s(cycles=True), Timing(2.0, 15.0, 60.0).step_s(cycles=False)
+    (6.0, 2.0)
+
+    Where ``all_in_cycles``, every decision binds for a cycle, whoever takes it (as the replay's protocols have it).
+    """
+
+    interval_s: float = 10.0
+    startup_s: float = 0.0
+    cycle_s: float = 60.0
+    all_in_cycles: bool = False
+    cooldown_s: float | None = None
+    settle_down_s: float | None = None
+
+    def __post_init__(self) -> None:
+        require(self.interval_s > 0, f"interval is {self.interval_s:g} s: give more than 0")
+        require(self.startup_s >= 0, f"start-up is {self.startup_s:g} s: give 0 or more")
+        require(self.cycle_s > 0, f"cycle is {self.cycle_s:g} s: give more than 0")
+
+    def step_s(self, cycles: bool) -> float:
+        """What a forecaster learns a rate of: a look, or a tenth of a cycle where decisions come in cycles."""
+        in_cycles = cycles or self.all_in_cycles
+        return max(self.interval_s, self.cycle_s / _STEPS_A_CYCLE) if in_cycles else self.interval_s
+
+    def steps(self, cycles: bool) -> Steps:
+        """Cycle, start-up and lead in steps."""
+        cycles, step_s = cycles or self.all_in_cycles, self.step_s(cycles)
+        count = max(round(self.cycle_s / step_s), 1) if cycles else 1
+        startup = math.ceil(self.startup_s / step_s - 1e-9)
+        return Steps(count, startup, 0 if count == 1 else startup)
+
+    @property
+    def slow_start(self) -> bool:
+        """Whether more processors take longer than the next look."""
+        return self.startup_s > self.interval_s
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a policy is told before it starts; each takes what it has a field for.
+
+    ``load_per_s`` is the load to come, for those that must know it; ``training`` are (machines, rows/s) as measured,
+    ``rho`` the probability wanted of an uncertain one, ``most`` the largest size that is considered.
+    """
+
+    load_per_s: tuple[float, ...] = ()
+    training: tuple[tuple[int, float], ...] | None = None
+    most: int | None = None
+    rho: float | None = None
+    curve_per_s: tuple[float, ...] | None = None
+
+
+def settings_for(
+    policy: str,
+    topology: Topology,
+    goal: Goal | None = None,
+    limits: Limits | None = None,
+    timing: Timing | None = None,
+    known: Known | None = None,
+    options: Mapping[str, object] | None = None,
+) -> Settings:
+    """All that the loop needs to run ``policy``; ``options`` are fields of the policy that a user sets.
+
+    >>> from sluicegate.domain import Edge, Operator
+    >>> one = Topology("t", (Operator("a", 10.0),), (Edge("source", "a"),))
+    >>> made = settings_for("uncertainty-7", one, timing=Timing(2.0, 15.0, 60.0))
+    >>> made.forecaster.name, made.forecaster.step_s, made.policy.every_s, made.rules.cooldown_s
+    ('arma', 6.0, 60.0, 0.0)
+    """
+    goal, timing, entry = goal or Goal(), timing or Timing(), policy_entry(policy)
+    cycles = _in_cycles(entry)
+    return Settings(
+        topology=topology,
+        policy=policy_for(policy, timing, known, options),
+        goal=goal,
+        limits=limits or Limits(),
+        rules=rules_for(entry, timing, goal),
+        smoothing=Smoothing(alpha=0.5 if timing.interval_s < _STEADY_S else 0.0),
+        forecaster=forecaster(entry.forecaster, step_s=timing.step_s(cycles)) if entry.forecaster else None,
+        forecast_steps=max(timing.steps(cycles).bound[1], _LEAST_FORECAST_STEPS),
+        placer=placer(entry.mapper),
+    )
+
+
+def policy_for(
+    name: str,
+    timing: Timing | None = None,
+    known: Known | None = None,
+    options: Mapping[str, object] | None = None,
+) -> AnyPolicy:
+    """The policy called ``name``, told its timing and what is known, with the user's options."""
+    entry, timing, known = policy_entry(name), timing or Timing(), known or Known()
+    cycles = _in_cycles(entry)
+    steps = timing.steps(cycles)
+    first, last = steps.bound
+    told = {
+        "timing": steps,
+        "cycle_steps": steps.cycle_steps,
+        # only finished steps are known, so a cycle's step k is one further ahead than in the paper
+        "startup_steps": first,
+        "lead_steps": last,
+        "slow_start": timing.slow_start,
+        "training": known.training,
+        "most": known.most,
+        "rho": known.rho,
+        "curve_per_s": known.curve_per_s,
+    }
+    policy = _with_fields(entry.build(known.load_per_s), told)
+    policy = _with_options(policy, name, options or {})
+    if entry.moves == "steps":
+        return InSteps(policy, timing.step_s(cycles))
+    if entry.moves == "cycles":
+        ahead_s = timing.startup_s if entry.forecaster and steps.lead_steps else 0.0
+        return InSteps(policy, timing.cycle_s, ahead_s)
+    return policy
+
+
+def rules_for(entry: Entry, timing: Timing, goal: Goal) -> Rules:
+    """The governor's rules for a policy: all of them, or only those that a policy's own timing leaves to it."""
+    stale_after_s = max(15 * timing.interval_s, 30.0)
+    if entry.moves != "governed":
+        apart_s = timing.cycle_s if timing.cooldown_s is None else timing.cooldown_s
+        return replace(
+            Rules.none(), cooldown_s=apart_s if entry.moves == "spaced" else 0.0, stale_after_s=stale_after_s
+        )
+    cooldown_s = 1.5 * timing.interval_s if timing.cooldown_s is None else timing.cooldown_s
+    settle_down_s = timing.settle_down_s
+    return Rules(
+        cooldown_s=cooldown_s,
+        settle_down_s=max(3 * timing.interval_s, timing.startup_s) if settle_down_s is None else settle_down_s,
+        dead_band=0.0,  # it guards against moves that cost more than they bring: k at the next batch costs nothing
+        pause_s=0.5,
+        stale_after_s=stale_after_s,
+        calm_share=_CALM_SHARE if goal.cost_per_hour is None else math.inf,
+    )
+
+
+def _in_cycles(entry: Entry) -> bool:
+    return entry.moves in ("steps", "cycles")
+
+
+def _with_fields(policy: Any, known: Mapping[str, Any]) -> AnyPolicy:
+    own = {one.name for one in fields(policy) if one.init}
+    told: AnyPolicy = replace(policy, **{what: v for what, v in known.items() if what in own and v is not None})
+    return told
+
+
+def _with_options(policy: Any, name: str, options: Mapping[str, object]) -> AnyPolicy:
+    own = sorted(one.name for one in fields(policy) if one.init and one.name not in ("name", "number"))
+    for option in options:
+        if option not in own:
+            raise BadInput(f"policy {name!r} has no option {option!r}: it takes {', '.join(own) or 'none'}")
+    chosen: AnyPolicy = replace(policy, **options)
+    return chosen

@@ -1,0 +1,115 @@
+"""A plan brought within the cores that its nodes have, by the law of a node (``model.node_law``).
+
+On cores that are all busy a task more makes every batch slower. So where the batches of a plan would need more than is
+free, in this order: batches start as rarely as the promise allows, no operator gets more tasks than it runs with, tasks
+go one by one where they cost most and the operator still keeps up, another node is asked for, and it is said how many
+cores would do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sluicegate.domain import Cores, Situation
+from sluicegate.model.node_law import FILLED, cores_needed
+from sluicegate.model.stations import Counts, Stations
+from sluicegate.policy.pace import paces
+
+_BACK_TO_BACK_MOST_S = 60.0
+"""An operator that cannot keep up runs batches as long as its backlog; they count as one a minute."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """Processors and paces that fit, or come nearest; ``more_nodes`` are asked for where they do not."""
+
+    processors: Counts
+    pace_s: dict[str, float]
+    reasons: tuple[str, ...] = ()
+    fits: bool = True
+    more_nodes: int = 0
+
+
+def within_cores(
+    situation: Situation, stations: Stations, k: Counts, pace_s: dict[str, float], goal_s: float | None
+) -> Fitted:
+    """The plan as it is where it fits or where nothing is known of cores; ``goal_s`` is all that batches may wait."""
+    cores = situation.cores
+    if cores is None or not pace_s or needed(cores, stations, k, pace_s) <= FILLED * cores.free:
+        return Fitted(k, pace_s)
+    before = needed(cores, stations, k, pace_s)
+    fewer = _no_more_than_run(situation, stations, k)
+    rarer = _stretched(stations, fewer, goal_s, pace_s)
+    while needed(cores, stations, fewer, rarer) > FILLED * cores.free:
+        smaller = _one_less(cores, stations, fewer, rarer)
+        if smaller is None:
+            break
+        fewer, rarer = smaller, _stretched(stations, smaller, goal_s, pace_s)
+    need = needed(cores, stations, fewer, rarer)
+    if need <= FILLED * cores.free:
+        return Fitted(fewer, rarer, (_told(stations, cores, before, need, k, fewer, rarer),))
+    short = _short(situation, cores, need)
+    return replace(short, processors=fewer, pace_s=rarer)
+
+
+def needed(cores: Cores, stations: Stations, k: Counts, pace_s: Mapping[str, float]) -> float:
+    """The cores of a plan; an operator without a pace starts its batches back to back."""
+    laws, busy = stations.laws, stations.offered / k
+    own = laws.overhead_s + laws.per_task_s * k
+    settled = np.where(busy < 1, own / np.maximum(1 - busy, 1e-9), _BACK_TO_BACK_MOST_S)
+    every = {
+        name: max(pace_s.get(name, 0.0), min(float(b), _BACK_TO_BACK_MOST_S))
+        for name, b in zip(stations.names, settled, strict=True)
+    }
+    arrivals = dict(zip(stations.names, laws.arrivals_per_s.tolist(), strict=True))
+    return cores_needed(cores, arrivals, dict(zip(stations.names, k.tolist(), strict=True)), every)
+
+
+def _no_more_than_run(situation: Situation, stations: Stations, k: Counts) -> Counts:
+    have = [max(situation.running.get(name, int(n)), 1) for name, n in zip(stations.names, k, strict=True)]
+    fewer: Counts = np.minimum(k, np.array(have, dtype=np.int64))
+    return fewer
+
+
+def _stretched(stations: Stations, k: Counts, goal_s: float | None, pace_s: Mapping[str, float]) -> dict[str, float]:
+    longer = paces(stations, k, goal_s)
+    return {name: max(longer.get(name, 0.0), pace) for name, pace in pace_s.items()}
+
+
+def _one_less(cores: Cores, stations: Stations, k: Counts, pace_s: Mapping[str, float]) -> Counts | None:
+    """Without the task whose absence saves most cores, of operators that keep up with one less."""
+    best, least = None, needed(cores, stations, k, pace_s)
+    for i in np.flatnonzero((k > 1) & (stations.offered < k - 1)):
+        one = k.copy()
+        one[i] -= 1
+        then = needed(cores, stations, one, pace_s)
+        if then < least:
+            best, least = one, then
+    return best
+
+
+def _told(
+    stations: Stations, cores: Cores, before: float, need: float, k: Counts, fewer: Counts, pace_s: Mapping[str, float]
+) -> str:
+    tasks = f", {int(k.sum())} -> {int(fewer.sum())} tasks" if int(fewer.sum()) < int(k.sum()) else ""
+    longest = max(pace_s.values())
+    return (
+        f"cores: the plan needs {before:.2g} of {cores.free:.2g} free cores: batches at most every {longest:.2g} s"
+        f"{tasks} need {need:.2g}"
+    )
+
+
+def _short(situation: Situation, cores: Cores, need: float) -> Fitted:
+    others = cores.there - cores.free
+    enough = math.ceil(need / FILLED + others - 1e-9)
+    taken = f", of which others take {others:.2g}" if others >= 0.1 else ""
+    why = f"cores are short: batches need {need:.2g} cores, there are {cores.there:.2g}{taken}; {enough} cores would do"
+    fleet = situation.observation.fleet
+    if fleet is None or fleet.nodes is None:
+        return Fitted(np.zeros(0, dtype=np.int64), {}, (why,), fits=False)
+    nodes = max(math.ceil((enough - cores.there) / max(cores.each, 1.0)), 1)
+    return Fitted(np.zeros(0, dtype=np.int64), {}, (f"{why}: {nodes} more nodes",), fits=False, more_nodes=nodes)

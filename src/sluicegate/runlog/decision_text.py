@@ -1,0 +1,19 @@
+"""What a decision of the log changed, in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def changed(decision: Mapping[str, Any]) -> str:
+    """Processors first, then whatever else changed.
+
+    >>> changed({"rescales": [{"operator": "count", "have": 1, "want": 3}]})
+    'count 1 -> 3'
+    >>> changed({"rescales": [], "changes": [{"what": "executors", "have": "1", "want": "2", "reason": ""}]})
+    'executors 1 -> 2'
+    """
+    moves = [f"{r['operator']} {r['have']} -> {r['want']}" for r in decision.get("rescales") or ()]
+    others = [f"{c['what']} {c['have']} -> {c['want']}" for c in decision.get("changes") or ()]
+    return ", ".join((*moves, *others))
