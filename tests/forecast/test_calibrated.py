@@ -184,6 +184,18 @@ def test_a_job_at_the_same_minute_of_every_hour_is_forecast(step_s: float) -> No
     assert forecast.mean_per_s[2] == pytest.approx(300.0, rel=0.15)
 
 
+def test_loads_below_the_forecast_widen_the_margin_less_than_loads_above() -> None:
+    rng = np.random.default_rng(7)
+    calm = 100 + rng.normal(0, 1, 4000)
+    at_random = rng.random(4000) < 0.05
+    sd = {}
+    for size in (-40.0, 40.0):
+        forecast = Calibrated().forecast(learned(calm + size * at_random), 3)
+        assert forecast is not None
+        sd[size] = forecast.sd_per_s[-1]
+    assert sd[-40.0] < 0.9 * sd[40.0]  # alike but for the sign
+
+
 def test_it_is_deterministic_and_leaves_the_memory_it_is_given() -> None:
     forecaster, memory = Calibrated(), learned(bursty(300, seed=6))
     state, kept, fresh = memory.state.copy(), memory.pool.kept.copy(), memory.pool.fresh.copy()

@@ -2,14 +2,17 @@
 
 All in units of the level L_t, the mean of the last 15 rates (floored at 2% of the mean of all):
 
-    mean:   v_{t+h}/L_t = w'(1, v_t, mean of 5, mean of 15, yesterday, mean of a day, hourly)/L_t
+    mean:   v_{t+h}/L_t = w'(1, v_t, v_{t-1}, v_{t-2}, mean of 5, mean of 15, yesterday, mean of a day, hourly)/L_t
             yesterday = mean of 15 x (what the same clock time gained yesterday, kept within 1/4 and 4)
             hourly = mean of 15 x (what that minute of the hour usually is over the last 15, kept within 1/4 and 4)
     scale:  log|error/L_t| = u'(1, log L_t/day's mean, how lively the last 5 and 30 steps are against the last 500,
-            that long-run liveliness, how surprising this minute of the hour and this half hour of the day have been)
+            that long-run liveliness, |v_t/L_t - 1|, how surprising this minute of the hour and this half hour of
+            the day have been, (v_t/L_t - 1)+, (v_t/mean of 5 - 1)+, |log of what yesterday gained|)
 
-Errors beyond 6 of the usual size are cut before they move the mean's weights. The scale is what pays: a noisy hour, a
-small load or the minute at which jobs start each hour get wide margins, the rest narrow ones.
+x+ is max(x, 0): a load that has just climbed is less sure than one that has just fallen. Errors beyond 6 of the usual
+size are cut before they move the mean's weights. A load below its forecast counts a quarter in the scale: margins are
+bought against loads above. The scale is what pays: a noisy hour, a small load or the minute at which jobs start each
+hour get wide margins, the rest narrow ones.
 
 The regressions are recursive least squares that forget:
 
@@ -74,7 +77,7 @@ def regress(weights: Floats, inverse: Floats, x: Floats, error: float, forget: f
 
 # Steps of the level. Half: it follows noise. Double: it lags behind a morning.
 RECENT = 15
-MEANS, SCALES = 7, 7  # inputs of the regressions for mean and scale
+MEANS, SCALES = 9, 11  # inputs of the regressions for mean and scale
 MINUTES, HALF_HOURS = 60, 48  # places of an hour, where it has that many steps, and of a day
 TOTAL, DAY, SLOT, HOUR = 0, 1, 2, 3  # in the tally: where each is
 
@@ -131,7 +134,7 @@ def fresh(horizons: int, longest: int, clock: Clock) -> Floats:
     state = laid_out(memory, horizons, longest + 1, clock)
     state.lively[:] = 0.08
     state.usual[:] = 0.01
-    state.weights[:, 1], state.weights[:, 2] = 0.6, 0.4
+    state.weights[:, 1], state.weights[:, 4] = 0.6, 0.4
     state.inverse[:] = np.eye(MEANS)  # a tenth of it took days to learn a slope: 0.4% dearer over weeks, 1% over hours
     state.scale_weights[:, 0] = -2.5
     state.scale_inverse[:] = 0.1 * np.eye(SCALES)
@@ -192,6 +195,9 @@ _LEAST_SD = 0.01
 # How fast what is known of a minute of the hour moves, each hour, and of a half hour of the day, each step. Half: jobs
 # by the hour are learned later. Double: one of them, once, widens that minute for hours.
 _MINUTE_RATE, _HALF_HOUR_RATE = 0.05, 0.01
+# The root of what an error downwards weighs in the scale, a quarter. Half: over the first hours margins are too narrow.
+# Double: as errors upwards; a load that falls at times is taken for unsure.
+_BELOW = 0.5
 _NOTHING = 1e-9  # the level of a load that has not begun: there is nothing to learn from it
 _TO_SD = 1.6  # exp(mean of log|e|) of a normal error is 0.53 of its deviation
 
@@ -283,8 +289,9 @@ def _judge(state: State, t: int, k: int, made: int, rate: float, clock: Clock) -
     state.usual[k] = max(state.usual[k], 1e-8)
     s = state.scale_inputs[made, k]
     size = math.log(min(abs(off) / level, _MOST) + _LEAST)
+    root = 1.0 if off > 0.0 else _BELOW
     error = size - dot(state.scale_weights[k], s)
-    regress(state.scale_weights[k], state.scale_inverse[k], s, error, _FORGET)
+    regress(state.scale_weights[k], state.scale_inverse[k], root * s, root * error, _FORGET)
     return score
 
 
@@ -305,17 +312,20 @@ def _look_ahead(state: State, t: int, k: int, ahead: int, now: int, rate: float,
     yesterday = _gain_yesterday(state, t, ahead, clock)
     x = state.inputs[now, k]
     x[0] = 1.0
-    x[1], x[2], x[3] = rate / level, five / level, fifteen / level
-    x[4], x[5] = fifteen * yesterday / level, state.tally[DAY] / level
-    x[6] = fifteen * _gain_hourly(state, t, ahead, clock) / level
+    x[1], x[2], x[3] = rate / level, recent[RECENT - 2] / level, recent[RECENT - 3] / level
+    x[4], x[5] = five / level, fifteen / level
+    x[6], x[7] = fifteen * yesterday / level, state.tally[DAY] / level
+    x[8] = fifteen * _gain_hourly(state, t, ahead, clock) / level
     state.means[now, k] = min(max(dot(state.weights[k], x), 0.0), 10.0) * level
     minute, half_hour = _phases(state, t + ahead, clock)
     s, long_run = state.scale_inputs[now, k], math.log(state.lively[2] + _LEAST)
     against_day = math.log(level / max(state.tally[DAY], 0.02 * state.tally[TOTAL] / (t + 1), 1e-9))
     s[0], s[1] = 1.0, min(max(against_day, -2.0), 2.0)
     s[2], s[3] = math.log(state.lively[0] + _LEAST) - long_run, math.log(state.lively[1] + _LEAST) - long_run
-    s[4] = long_run
-    s[5], s[6] = _surprise(state.phase[k, minute]), _surprise(state.half_hours[k, half_hour])
+    s[4], s[5] = long_run, min(abs(rate / level - 1.0), 1.0)
+    s[6], s[7] = _surprise(state.phase[k, minute]), _surprise(state.half_hours[k, half_hour])
+    s[8], s[9] = min(max(rate / level - 1.0, 0.0), 1.0), min(max(rate / max(five, 1e-9) - 1.0, 0.0), 1.0)
+    s[10] = abs(math.log(yesterday))
     sd = _TO_SD * level * math.exp(min(max(dot(state.scale_weights[k], s), -6.0), 0.7))
     state.sds[now, k] = max(sd, _LEAST_SD * state.tally[DAY], 1e-12)
 
