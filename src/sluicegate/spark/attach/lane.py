@@ -100,7 +100,7 @@ class Lane:
         if want == planned:
             return replace(decision, running={self.name: planned}, rescales=())
         reasons = decision.proposal.reasons if decision.proposal else ()
-        moved = Rescale(self.name, planned, want, f"{planned} -> {want} while {planned} are on their way")
+        moved = Rescale(self.name, planned, want, f"{planned} -> {want} while the last change is under way")
         return replace(decision, running={self.name: want}, rescales=(moved,), reasons=reasons)
 
     def claim(self) -> Claim:
