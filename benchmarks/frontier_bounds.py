@@ -15,12 +15,10 @@ import numpy as np
 
 from sluicegate.domain import Forecast
 from sluicegate.forecast.calibrated import Calibrated
-from sluicegate.lab.replay.jobs import facts_of
+from sluicegate.lab.replay.jobs import Yardstick, facts_of, scored, yardstick
 from sluicegate.lab.replay.players import Facts
-from sluicegate.lab.replay.protocol import STEP_S, Protocol
 from sluicegate.lab.replay.replay import Options, jobs_of, replay
-from sluicegate.lab.replay.score import Yardstick, scored, yardstick
-from sluicegate.lab.replay.truth import Floats, Ints, Truth
+from sluicegate.lab.replay.world import STEP_S, Floats, Ints, Protocol, Truth
 from sluicegate.policy.on_time import Capacity, OnTime, Timing
 
 BOUNDS = {"moving at once": False, "holding": True}
@@ -79,13 +77,12 @@ def _priced(facts: Facts, rules: Sequence[OnTime]) -> list[Ints]:
     curve, memories = true_curve(facts.truth), [rule.start() for rule in rules]
     coming = [facts.truth.needs(float(facts.rates_per_s[0]) * 1.2)] * len(rules)
     asked = np.empty((len(rules), len(facts.rates_per_s)), dtype=np.int64)
-    for t, rate, forecast in minutes_of(facts):
+    for t, _, forecast in minutes_of(facts):
         if forecast is not None:
             for i, rule in enumerate(rules):
                 memories[i], choice = rule.decide(memories[i], forecast, curve, coming[i])
                 coming[i] = choice.machines
         asked[:, t] = coming if t % facts.protocol.cycle_steps == 0 else asked[:, t - 1]
-        memories = [rule.saw(memory, rate) for rule, memory in zip(rules, memories, strict=True)]
     return list(asked)
 
 

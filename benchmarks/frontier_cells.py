@@ -17,9 +17,8 @@ import sluicegate
 from frontier_bounds import bounds, lost_at_the_start
 from sluicegate.config.trace_file import read_trace
 from sluicegate.lab.replay.players import ALL, BEST_RECENT_PEAK
-from sluicegate.lab.replay.protocol import PROTOCOLS
 from sluicegate.lab.replay.replay import Options, replay
-from sluicegate.lab.replay.truth import DEFAULT_POINTS, Floats, truth_of
+from sluicegate.lab.replay.world import DEFAULT_POINTS, PROTOCOLS, Floats, truth_of
 
 TARGETS = (0.995, 0.999)
 TOLD = (0.6, 0.9, 0.95, 0.98, 0.99, *TARGETS)
@@ -29,21 +28,13 @@ PEERS = tuple(name for name in ALL if name not in ("sluicegate", "hindsight", BE
 BOUND, START = "bounds", "start"
 # together, so that their forecasts are made once
 _GROUPS = (PAPERS[4:], PAPERS[:4], PEERS)
-_FOLDERS = ("domain", "measure", "model", "forecast", "plan", "act", "config", "simulate")
-_CORE = ("control/loop.py", *(f"{folder}/**/*.py" for folder in _FOLDERS))
+_FOLDERS = ("domain", "measure", "model", "forecast", "policy", "control", "config", "lab/replay")
+_CORE = tuple(f"{folder}/**/*.py" for folder in _FOLDERS)
 OWN = frozenset(
     f"{folder}/{name}.py"
     for folder, names in {
-        "forecast": ("calibrated", "conformal", "direct", "direct_state", "recursive"),
-        "plan": (
-            "sluicegate",
-            "sluicegate_on_time",
-            "on_time",
-            "late_chance",
-            "late_price",
-            "capacity_law",
-            "rescale_allowance",
-        ),
+        "forecast": ("calibrated", "direct"),
+        "policy": ("sluicegate", "sluicegate_on_time", "on_time", "late_chance", "capacity_law"),
     }.items()
     for name in names
 )

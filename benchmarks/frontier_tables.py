@@ -10,7 +10,7 @@ from statistics import fmean
 from frontier_bounds import BOUNDS, PRICES
 from frontier_cells import PAPERS, PEAK_TOLD, PEERS, TARGETS, TOLD, Row
 from sluicegate.lab.replay.players import BEST_RECENT_PEAK
-from sluicegate.lab.replay.protocol import PROTOCOLS
+from sluicegate.lab.replay.world import PROTOCOLS
 
 Rows = Mapping[str, Sequence[Row]]
 

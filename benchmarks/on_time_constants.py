@@ -1,6 +1,6 @@
-"""What each constant of the on-time rule is worth on load traces: the tables in late_price.py and on_time.py.
+"""What each constant of the on-time rule is worth on load traces: one at a time.
 
-    nice -n 19 python benchmarks/on_time_constants.py TRACE... [--weeks 0,1,2] [--runs 2] [--only SPEND,REPAY]
+    nice -n 19 python benchmarks/on_time_constants.py TRACE... [--weeks 0,1,2] [--runs 2] [--only SPEND,PATIENCE]
 
 The rule itself is driven, with sluicegate's forecast and the true capacity curve, over whole weeks of each trace (weeks
 a trace does not have are left out), or with ``--minutes`` over longer stretches from there. One forecast a step serves
@@ -32,25 +32,22 @@ import numpy as np
 from frontier_bounds import facts_of_runs, minutes_of, true_curve
 from sluicegate.config.trace_file import read_trace
 from sluicegate.errors import SluicegateError
+from sluicegate.lab.replay.jobs import scored, yardstick
 from sluicegate.lab.replay.players import Facts
-from sluicegate.lab.replay.protocol import PROTOCOLS
-from sluicegate.lab.replay.score import scored, yardstick
-from sluicegate.lab.replay.truth import DEFAULT_POINTS, Floats, truth_of
-from sluicegate.policy import late_price, on_time
+from sluicegate.lab.replay.world import DEFAULT_POINTS, PROTOCOLS, Floats, truth_of
+from sluicegate.policy import on_time
 from sluicegate.policy.on_time import OnTime, OnTimeMemory, Timing
 
 WEEK = 10_080
 TARGETS = (0.995, 0.999)
 # beside what the package has; one constant at a time
 VARIED: Mapping[str, tuple[float, ...]] = {
-    "RESERVE": (0.5, 1.5),
     "PRICE_0": (0.09, 0.36),
-    "SPEND": (1_250.0, 5_000.0),
-    "REPAY": (625.0, 2_500.0),
-    "MOST_PRICE": (0.3, 0.6),
+    "MOST_PRICE": (0.19, 0.75),
+    "LEAST_PRICE": (1.0, 4.0),
+    "SPEND": (625.0, 2_500.0),
     "PATIENCE": (0.3, 1.2),
-    "DOUBT": (0.6, 1.4),
-    "KEEP": (1.0,),
+    "KEEP": (0.4, 1.0),
 }
 Setting = tuple[str, float] | None
 
@@ -84,7 +81,7 @@ class Lane:
         serving = min(self.asked[max(0, t - self.late_steps) :])
         rate, truth = float(self.facts.rates_per_s[t]), self.facts.truth
         carried = truth.mean_per_s[serving] + truth.sd_per_s[serving] * self.facts.draws[t]
-        self.memory = self.rule.saw(self.rule.judged(self.memory, float(carried <= rate)), rate)
+        self.memory = self.rule.judged(self.memory, float(carried <= rate))
 
     @property
     def late_steps(self) -> int:
@@ -124,11 +121,10 @@ def _changed(setting: Setting) -> Iterator[None]:
         yield
         return
     name, value = setting
-    owner = late_price if hasattr(late_price, name) else on_time
-    before = getattr(owner, name)
-    setattr(owner, name, value)
+    before = getattr(on_time, name)
+    setattr(on_time, name, value)
     yield
-    setattr(owner, name, before)
+    setattr(on_time, name, before)
 
 
 def _found(lanes: list[Lane], yards: list[int], protocol: str) -> Found:

@@ -18,10 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluicegate.lab.replay.jobs import run_one
-from sluicegate.lab.replay.pool import play
-from sluicegate.lab.replay.protocol import PROTOCOLS
-from sluicegate.lab.replay.replay import Options, jobs_of, replay
-from sluicegate.lab.replay.truth import DEFAULT_POINTS, truth_of
+from sluicegate.lab.replay.replay import Options, jobs_of, play, replay
+from sluicegate.lab.replay.world import DEFAULT_POINTS, PROTOCOLS, truth_of
 
 POLICIES = (
     "sluicegate",

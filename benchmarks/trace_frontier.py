@@ -1,4 +1,4 @@
-"""What an on-time promise costs on load traces, and what bounds it: all tables of docs/replay.md, by one command.
+"""What an on-time promise costs on load traces, and what bounds it: the tables of docs/benchmarks.md, by one command.
 
     nice -n 19 python benchmarks/trace_frontier.py TRACE...
 

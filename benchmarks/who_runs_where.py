@@ -38,7 +38,9 @@ def main() -> None:
         cluster = Cluster(Path(folder) / "cluster", patience_s=300.0)
         try:
             url = cluster.up(workers=2, cores=2).url
-            spark = spark_session(url, {"spark.executor.cores": "2", "spark.ui.retainedJobs": "2000"})
+            spark = spark_session(
+                url, {**cluster.settings(), "spark.executor.cores": "2", "spark.ui.retainedJobs": "2000"}
+            )
             Executors(spark).wait_for(2, 120.0)
             print(f"executors of its own: {own_executors(spark)}")
             compare(spark, Path(folder) / "chain")

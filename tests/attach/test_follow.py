@@ -129,9 +129,10 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
             )
             try:
                 feeding.start()
-                until(lambda: len(batches(folder, "counts")) >= 4, 180)
+                # a standalone master first gives all it may
+                calm = until(lambda: len(batches(folder, "counts")) >= 4 and executors(folder) == 1, 240)
                 feed.per_s = MANY_PER_S
-                grown = until(lambda: executors(folder) >= 3, 180)
+                grown = calm and until(lambda: executors(folder) >= 3, 180)
                 time.sleep(10.0)
                 feed.per_s = FEW_PER_S
                 shrunk = grown and until(lambda: executors(folder) == 1, 240)

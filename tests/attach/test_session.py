@@ -202,13 +202,13 @@ def test_the_controller_ticks_decides_and_a_second_one_is_refused(
         sluicegate.attach(spark, slo="p95=30s", folder=str(record))
     finally:
         settings(spark).set("spark.sluicegate.controller", "none")
-    assert until(lambda: (record / "control.json").exists(), 60)
+    assert until(lambda: (record / "control.json").exists(), 180)
     with pytest.raises(BadInput, match="another controller"):
         run(Layout(record), None)
     query = counting(spark, source, "steady", tmp_path, every_s=1)
     try:
-        assert until(lambda: (record / "plan.json").exists(), 60)
-        assert until(lambda: bool(read_record(record).last.get("operators", {}).get("steady")), 60)
+        assert until(lambda: (record / "plan.json").exists(), 180)
+        assert until(lambda: bool(read_record(record).last.get("operators", {}).get("steady")), 180)
         last = read_record(record).last
         assert last["executors"] == 2
         assert last["sojourn"]["p95_s"] > 0

@@ -13,8 +13,7 @@ from sluicegate.control.settings import Known, Timing, settings_for
 from sluicegate.domain import Edge, Goal, Limits, Operator, Topology
 from sluicegate.errors import BadInput
 from sluicegate.lab.replay.players import Facts, settings_of, timing_of
-from sluicegate.lab.replay.protocol import PROTOCOLS
-from sluicegate.lab.replay.truth import Truth
+from sluicegate.lab.replay.world import PROTOCOLS, Truth
 from sluicegate.policy.catalogue import POLICIES
 from sluicegate.policy.in_steps import InSteps
 from sluicegate.spark.controller import Control

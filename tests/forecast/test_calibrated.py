@@ -1,4 +1,4 @@
-"""Claims about sluicegate's own forecaster."""
+"""Claims about sluicegate's own forecaster, and about the pool of scores behind it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,60 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from sluicegate.errors import BadInput
-from sluicegate.forecast.calibrated import HORIZONS, Calibrated, CalibratedMemory
+from sluicegate.forecast.calibrated import (
+    HORIZONS,
+    Calibrated,
+    CalibratedMemory,
+    achieved,
+    announced,
+    empty_pool,
+    published,
+    with_scores,
+)
+
+
+def test_before_any_score_the_law_is_symmetric_and_heavy() -> None:
+    scores = published(empty_pool(1), 0)
+    assert np.allclose(scores, -scores[::-1])
+    assert scores[-1] > 3
+
+
+def test_coverage_returns_to_the_announced_level_when_the_scores_change_law() -> None:
+    rng = np.random.default_rng(0)
+    pool = empty_pool(1)
+    for scale in (1.0, 2.0):
+        for score in scale * rng.standard_normal(3000):
+            pool = with_scores(pool, np.array([score]))
+    assert abs(achieved(pool)[0] - 0.99) < 0.004
+    assert announced(pool)[0] > 3.5
+
+
+def test_the_pool_that_is_given_stays_as_it_is() -> None:
+    pool = empty_pool(2)
+    fresh = pool.fresh.copy()
+    with_scores(pool, np.array([1.0, 2.0]))
+    assert np.array_equal(pool.fresh, fresh)
+    assert pool.number == 0
+
+
+def test_only_positive_scores_are_corrected() -> None:
+    pool = empty_pool(1)
+    missed = with_scores(pool, np.array([9.0]))
+    before, after = published(pool, 0), published(missed, 0)
+    assert np.array_equal(before[before < 0], after[after < 0])
+    assert after[-1] > before[-1]
+
+
+def test_a_surprise_that_nobody_could_have_served_is_a_miss_and_teaches_nothing() -> None:
+    pool = empty_pool(1)
+    for score in [0.5] * 59 + [1000.0]:
+        pool = with_scores(pool, np.array([score]))
+    calm = empty_pool(1)
+    for score in [0.5] * 59 + [0.0]:
+        calm = with_scores(calm, np.array([score]))
+    assert published(pool, 0)[-1] <= published(calm, 0)[-1] * 1.001
+    assert achieved(pool)[0] < achieved(calm)[0] == 1.0
+
 
 Floats = NDArray[np.float64]
 LEVELS = (0.9, 0.99)
@@ -129,18 +182,6 @@ def test_a_job_at_the_same_minute_of_every_hour_is_forecast(step_s: float) -> No
     assert forecast is not None
     assert forecast.mean_per_s[:2] == pytest.approx([100.0, 100.0], rel=0.15)
     assert forecast.mean_per_s[2] == pytest.approx(300.0, rel=0.15)
-
-
-def test_loads_below_the_forecast_widen_the_margin_less_than_loads_above() -> None:
-    rng = np.random.default_rng(7)
-    calm = 100 + rng.normal(0, 1, 4000)
-    at_random = rng.random(4000) < 0.05
-    sd = {}
-    for size in (-40.0, 40.0):
-        forecast = Calibrated().forecast(learned(calm + size * at_random), 3)
-        assert forecast is not None
-        sd[size] = forecast.sd_per_s[-1]
-    assert sd[-40.0] < 0.9 * sd[40.0]  # alike but for the sign
 
 
 def test_it_is_deterministic_and_leaves_the_memory_it_is_given() -> None:

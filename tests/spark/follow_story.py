@@ -50,7 +50,7 @@ def main(cluster: Cluster, folder: Path) -> None:
     status = cluster.status()
     if status is None:
         raise SystemExit("no cluster")
-    ground = Ground(status.url, SIZES, SHAPE, LocalNodes(cluster, 1, "512m", PATIENCE_S))
+    ground = Ground(status.url, {**SIZES, **cluster.settings()}, SHAPE, LocalNodes(cluster, 1, "512m", PATIENCE_S))
     spark = spark_session(ground.master, ground.settings)
     executors, fleet, rate = Executors(spark), ground.fleet(spark), [MANY_PER_S]
     if ground.nodes is None or fleet is None:

@@ -250,7 +250,7 @@ def main() -> None:
     status = cluster.status()
     if status is None:
         raise SystemExit("no cluster")
-    spark = spark_session(status.url, {**SIZES, **DECOMMISSION_CONF})
+    spark = spark_session(status.url, {**SIZES, **DECOMMISSION_CONF, **cluster.settings()})
     try:
         seen = on_a_cluster(spark, LocalNodes(cluster, 1, "512m", PATIENCE_S), folder)
     finally:

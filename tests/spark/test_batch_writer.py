@@ -3,8 +3,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.edges.spoiled import EdgeSpoiled
 from sluicegate.spark.pipeline.batch_writer import BatchWriter
 
 SCHEMA = '{"type":"struct","fields":[]}'
@@ -39,3 +42,15 @@ def test_drafts_of_batches_that_failed_are_removed(tmp_path: Path) -> None:
     (tmp_path / "operators" / "op" / "drafts" / "3-x" / "output=a").mkdir(parents=True)
     made.tidy()
     assert not (tmp_path / "operators" / "op" / "drafts").exists()
+
+
+def test_a_spoiled_commit_record_is_refused_as_long_as_its_batch_may_run_again(tmp_path: Path) -> None:
+    made = writer(tmp_path, "a", "b")
+    record = tmp_path / "operators" / "op" / "commits" / "7.json"
+    record.parent.mkdir(parents=True)
+    record.write_text('{"a": [["data/7-x/x.par')
+    with pytest.raises(EdgeSpoiled, match=r"operator 'op': .*7.json is torn or overwritten: restore it"):
+        made.tidy()
+    (made.checkpoint / "commits").mkdir(parents=True)
+    (made.checkpoint / "commits" / "7").write_text("v1\n{}")
+    made.tidy()

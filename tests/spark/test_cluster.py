@@ -6,14 +6,19 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.spark.other_user import as_nobody, needs_root
 
 from sluicegate.cli.cluster import app
 from sluicegate.errors import BadInput, EnvironmentLacks
-from sluicegate.spark.cluster.page import master_page
+from sluicegate.spark.cluster.java import find_java, spark_home
+from sluicegate.spark.cluster.page import executors_of, master_page
+from sluicegate.spark.cluster.secret import page_password, properties_file
 from sluicegate.spark.cluster.standalone import Cluster
 from sluicegate.spark.cluster.state import default_folder, read_state
 from sluicegate.spark.cluster.waiting import wait_until
@@ -21,7 +26,7 @@ from sluicegate.spark.cluster.waiting import wait_until
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    found = Cluster(tmp_path_factory.mktemp("cluster"), patience_s=300.0)
+    found = Cluster(tmp_path_factory.mktemp("cluster") / "cluster", patience_s=300.0)
     try:
         found.up(workers=2, memory="512m")
         yield found
@@ -81,6 +86,84 @@ def test_a_worker_that_died_is_told_and_made_good_by_up(cluster: Cluster, capsys
     assert found.healthy
 
 
+def submitted(java_options: list[str], cluster: Cluster, **environment: str) -> subprocess.CompletedProcess[str]:
+    """An attempt of another user to have the cluster run a program."""
+    status = cluster.status()
+    assert status is not None
+    launch = ["org.apache.spark.deploy.Client", "launch", status.url, "file:///nothing.jar", "Nothing"]
+    command = [str(find_java()), *java_options, "-cp", f"{spark_home()}/jars/*", *launch]
+    if as_nobody(["ls", str(spark_home() / "jars")]).returncode != 0:
+        pytest.skip("Spark is installed where another user cannot read it")
+    return as_nobody(command, {"SPARK_LOCAL_IP": "127.0.0.1", **environment})
+
+
+@needs_root
+@pytest.mark.slow
+def test_another_user_cannot_submit_and_could_with_the_secret(cluster: Cluster) -> None:
+    guessed = ["-Dspark.authenticate=true", "-Dspark.authenticate.secret=guess"]
+    for options in ([], guessed):
+        done = submitted(options, cluster)
+        assert done.returncode != 0
+        assert "successfully submitted" not in done.stdout + done.stderr
+    settings = dict(cluster.settings())
+    secret = settings.pop("spark.authenticate.secret")
+    options = [f"-D{key}={value}" for key, value in settings.items()]
+    done = submitted(options, cluster, _SPARK_AUTH_SECRET=secret)
+    assert "Driver successfully submitted" in done.stdout + done.stderr
+
+
+@needs_root
+@pytest.mark.slow
+def test_another_user_reads_neither_the_secret_nor_the_logs(cluster: Cluster) -> None:
+    cluster.folder.parent.chmod(0o755)
+    for path in (properties_file(cluster.folder), cluster.folder / "logs" / "master.log", cluster.folder / "work"):
+        assert path.exists()
+        assert "Permission denied" in as_nobody(["ls", "-R", str(path)]).stderr
+
+
+@pytest.mark.slow
+def test_pages_of_master_and_workers_ask_for_the_password(cluster: Cluster) -> None:
+    state, password = read_state(cluster.folder), page_password(cluster.folder)
+    assert state is not None
+    page = master_page(state.page, password)
+    assert page is not None
+    assert master_page(state.page, "guess") is None
+    worker = next(one.page for one in page.workers.values() if one.state == "ALIVE")
+    assert (executors_of(worker, password), executors_of(worker, "guess")) == ((), None)
+
+
+OWN_APPLICATION = """
+import sys
+from pathlib import Path
+from sluicegate.spark.ground import ground_of
+from sluicegate.spark.session import spark_session
+
+ground = ground_of(f"cluster:{sys.argv[1]}")
+secret = ground.settings["spark.authenticate.secret"]
+spark = spark_session(ground.master, {**ground.settings, "spark.executor.memory": "512m"})
+print(spark.sparkContext.parallelize(range(10), 2).map(lambda n: n * n).sum())
+seen = 0
+for path in Path("/proc").glob("[0-9]*/cmdline"):
+    try:
+        line = path.read_text(errors="replace")
+    except OSError:
+        continue
+    seen += "org.apache.spark" in line
+    if secret in line:
+        print("shown to everybody:", line)
+print("seen" if seen >= 3 else f"only {seen} processes of Spark seen")
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="command lines are read from /proc")
+def test_the_owners_application_runs_and_the_secret_is_on_no_command_line(cluster: Cluster) -> None:
+    command = [sys.executable, "-c", OWN_APPLICATION, str(cluster.folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300.0)
+    assert done.stdout.split() == ["285", "seen"], done.stderr[-2000:]
+
+
 @pytest.mark.slow
 def test_an_unknown_worker_is_not_retired(cluster: Cluster) -> None:
     with pytest.raises(BadInput, match="no worker 'worker-99'; it has worker-"):
@@ -96,7 +179,7 @@ def test_down_ends_everything_and_down_again_is_fine(cluster: Cluster, capsys: p
     assert isinstance(stopped, list)
     assert (code, stopped[-1]) == (0, "master")
     assert not any(daemon.alive for daemon in state.daemons)
-    assert master_page(state.page) is None
+    assert master_page(state.page, "any") is None
     assert told(capsys, "down", "--folder", str(cluster.folder))[1]["stopped"] == []
     assert told(capsys, "status", "--folder", str(cluster.folder))[1]["up"] is False
     assert cluster.status() is None
@@ -169,6 +252,13 @@ def test_a_state_file_nobody_can_read_is_named(text: str, tmp_path: Path) -> Non
     (tmp_path / "cluster.json").write_text(text)
     with pytest.raises(BadInput, match=r"cluster\.json cannot be read .* remove it"):
         Cluster(tmp_path).status()
+
+
+def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    with pytest.raises(BadInput, match="can be written by other users"):
+        Cluster(tmp_path).up(1)
+    assert read_state(tmp_path) is None
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

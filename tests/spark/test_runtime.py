@@ -242,7 +242,7 @@ def test_a_deleted_source_edge_is_refused_as_new_rows_would_never_be_read(spark:
     shutil.rmtree(copy / "edges" / "left")
     told = refused(spark, build(), copy)
     assert told.startswith("edge 'left': manifest ")
-    assert "is missing, and operator 'joined' has read it: restore" in told
+    assert "is missing, and operator 'both' has read it: restore" in told
 
 
 def test_a_deleted_output_is_refused(spark: SparkSession, copy: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -51,7 +52,8 @@ def test_a_poison_row_stops_its_operator_and_mended_code_goes_on_with_that_very_
             yield batch
 
     folder = tmp_path / "run[1]{a} b"
-    with start(simple(lambda frame: frame.mapInArrow(check, "id long")), spark, folder) as running:
+    checked = simple(lambda frame: frame.mapInArrow(check, "id long"), retry_for_s=1.0)
+    with start(checked, spark, folder) as running:
         feed = running.feed("lines")
         feed.append(numbers(10))
         running.drain()
@@ -60,7 +62,8 @@ def test_a_poison_row_stops_its_operator_and_mended_code_goes_on_with_that_very_
         with pytest.raises(OperatorFailed) as failed:
             running.drain()
     assert str(failed.value).startswith("operator 'work' failed at batch 1: Poison: row 13; nothing is lost: mend")
-    assert sum("batch 1 failed (Poison: row 13) 6 times in" in text for text in running.restarts) == 1
+    (told,) = [text for text in running.restarts if "connect" not in text]
+    assert re.fullmatch(r"work: batch 1 failed \(Poison: row 13\) \d times in \d+ s, stopped", told)
     assert ids_of(read_stream(spark, folder, "work")) == list(range(10))
     moved = folder.rename(tmp_path / "moved")
     with start(simple(same), spark, moved) as running:
@@ -199,7 +202,7 @@ def test_a_controller_that_cannot_start_is_raised_where_the_pipeline_is_watched(
         with pytest.raises(ControllerFailed, match="the controller does not start"):
             running.wait(120.0)
         for watch in (running.check, running.drain):
-            with pytest.raises(ControllerFailed, match="JSONDecodeError"):
+            with pytest.raises(ControllerFailed, match="json is torn or overwritten"):
                 watch()
 
 

@@ -118,8 +118,8 @@ REFUSED: dict[str, tuple[str, list[Kind]]] = {
     "edges/second/manifests/*1.json": ("edge 'second': manifest 1 ", [delete, empty, Flip(0.2)]),
     "edges/rows/edge.json": ("edge 'rows': ", [*TORN, *FLIPS]),
     "pipeline.json": ("", [*TORN, *FLIPS]),
-    "operators/first/checkpoint/offsets/1": ("operator 'first', checkpoint: ", [delete, *TORN, Flip(1.0)]),
-    "operators/second/checkpoint/commits/1": ("operator 'second', checkpoint: ", TORN),
+    "operators/first/checkpoint/offsets/[0-9]*": ("operator 'first', checkpoint: ", [delete, *TORN, Flip(1.0)]),
+    "operators/second/checkpoint/commits/[0-9]*": ("operator 'second', checkpoint: ", TORN),
     "operators/second/checkpoint/metadata": ("operator 'second', checkpoint: ", [delete, *TORN]),
 }
 
@@ -129,7 +129,7 @@ def test_a_start_with_a_spoiled_file_is_refused_and_goes_on_exactly_once_it_is_r
     spark: SparkSession, folder: Path, target: str
 ) -> None:
     begins, kinds = REFUSED[target]
-    path = next(iter(folder.glob(target)))
+    path = max(folder.glob(target))
     backup = path.read_bytes()
     before = set(folder.rglob("*.parquet"))
     for kind in kinds:
@@ -159,7 +159,7 @@ def drained(spark: SparkSession, folder: Path) -> list[int]:
 
 
 def test_files_that_can_be_done_without_change_nothing(spark: SparkSession, folder: Path) -> None:
-    delete(folder / "operators/second/checkpoint/commits/1")
+    delete(max(folder.glob("operators/second/checkpoint/commits/[0-9]*")))
     delete(folder / "edges/first/edge.json")
     delete(folder / "pipeline.json")
     delete(folder / "edges/rows/newest")
@@ -178,7 +178,7 @@ def test_a_spoiled_data_file_stops_its_reader_with_one_line(spark: SparkSession,
     with resumed(spark, folder) as running, pytest.raises(EdgeSpoiled) as stopped:
         running.drain()
     assert_line(str(stopped.value), f"edge 'rows', manifest 3: {file.path} ")
-    assert running.restarts == []
+    assert [line for line in running.restarts if " once in " not in line] == [], "no try can help"
 
 
 def test_a_kept_row_that_was_changed_is_never_read_as_if_it_were_right(spark: SparkSession, folder: Path) -> None:

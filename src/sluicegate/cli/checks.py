@@ -18,6 +18,7 @@ from typing import Literal
 import sluicegate
 from sluicegate.config.machine import usable_cores
 from sluicegate.errors import SluicegateError
+from sluicegate.runlog.files import owner_only_folder
 from sluicegate.runlog.runs import runs_folder
 from sluicegate.spark.cluster.daemons import free_port
 from sluicegate.spark.cluster.java import find_java
@@ -148,7 +149,7 @@ def temporary_folder() -> Finding:
 def home() -> Finding:
     where = runs_folder()
     try:
-        where.mkdir(parents=True, exist_ok=True)
+        owner_only_folder(where)
         with tempfile.NamedTemporaryFile(dir=where):
             return Finding("sluicegate's home", "ok", str(where.parent))
     except OSError as problem:

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from sluicegate.cli.out import console, print_json, status
+from sluicegate.spark.cluster.secret import properties_file
 from sluicegate.spark.cluster.standalone import Cluster
 from sluicegate.spark.cluster.state import default_folder
 from sluicegate.spark.cluster.status import ClusterStatus
@@ -97,7 +98,9 @@ def as_document(found: ClusterStatus) -> dict[str, object]:
 
 def _show(found: ClusterStatus, out: Console) -> None:
     out.print(f"[bold]{found.url}[/] {escape(found.note)}" if found.note else f"[bold]{found.url}[/]")
-    out.print(f"page {found.page}, folder {escape(str(found.folder))}\n")
+    out.print(f"page {found.page} (user sluicegate), folder {escape(str(found.folder))}")
+    secret = escape(str(properties_file(found.folder)))
+    out.print(f"secret and page password, for you alone: {secret} (spark-submit --properties-file)\n", soft_wrap=True)
     table = Table("worker", "state", box=None, pad_edge=False)
     for heading in ("cores used", "of", "MB used", "of", "process"):
         table.add_column(heading, justify="right")

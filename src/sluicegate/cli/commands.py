@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "back.",
         "reproduce": "Compute a paper's tables and figures anew and say which hold.",
         "fidelity": "Measure an application's operators, predict allocations, run them, and compare.",
+        "verify": "Check a pipeline's folder: manifests, checksums, checkpoints against edges, state against commits.",
         "cluster": "A standalone Spark cluster on this machine, from pip's PySpark alone.",
         "apps": "List the applications, what each does, its promise and load, and the paper it comes from.",
         "policies": "List the policies, what each does and where it comes from.",

@@ -22,12 +22,10 @@ from sluicegate.config.trace_file import Trace, read_trace
 from sluicegate.errors import BadInput
 from sluicegate.lab.replay.page import replay_page
 from sluicegate.lab.replay.players import names_from
-from sluicegate.lab.replay.pool import Player, play
-from sluicegate.lab.replay.pool import Progress as Told
-from sluicegate.lab.replay.protocol import protocol_named
-from sluicegate.lab.replay.replay import Options, Result, TraceReport
+from sluicegate.lab.replay.replay import Options, PlayJobs, Result, TraceReport, play
+from sluicegate.lab.replay.replay import Progress as Told
 from sluicegate.lab.replay.replay import replay as replay_traces
-from sluicegate.lab.replay.truth import DEFAULT_POINTS, DEFAULT_SAID, truth_of
+from sluicegate.lab.replay.world import DEFAULT_POINTS, DEFAULT_SAID, protocol_named, truth_of
 from sluicegate.report.figures import seconds
 
 
@@ -85,15 +83,17 @@ def replay(
 
 
 @contextmanager
-def _players(master: str | None) -> Iterator[Player]:
+def _players(master: str | None) -> Iterator[PlayJobs]:
     """Who plays the jobs: processes on the local cores, or tasks of a Spark cluster."""
     if master is None:
         yield play
         return
     from sluicegate.lab.replay.sweep import play_on
+    from sluicegate.spark.ground import ground_of
     from sluicegate.spark.session import spark_session
 
-    spark = spark_session(master, name="sluicegate replay")
+    ground = ground_of(master)
+    spark = spark_session(ground.master, ground.settings, "sluicegate replay")
     try:
         yield play_on(spark)
     finally:

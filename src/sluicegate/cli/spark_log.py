@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 
 from sluicegate.errors import EnvironmentLacks
+from sluicegate.runlog.files import owner_only_file, owner_only_folder
 from sluicegate.spark.cluster.java import find_java
 
 _TAIL_CHARACTERS = 300
@@ -23,8 +24,8 @@ def quiet_spark(log: Path) -> Iterator[None]:
     """
     find_java()
     try:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        file = log.open("ab")
+        owner_only_folder(log.parent)
+        file = owner_only_file(log).open("ab")
     except OSError as problem:
         raise EnvironmentLacks(f"{log.parent} cannot be written ({problem.strerror}): choose another folder") from None
     with file, os.fdopen(os.dup(2), "w", encoding="utf-8", buffering=1) as ours, redirect_stderr(ours):

@@ -3,32 +3,146 @@
     upper(level, h) = mean_h + q(level) sd_h
 
 mean_h and sd_h come from `direct` (one regression each per horizon of ``HORIZONS``, interpolated between them, the
-deviation growing with the root of h beyond the last), q from the pool of standardised errors of `conformal`. One pool
+deviation growing with the root of h beyond the last), q from a pool of standardised errors. One pool
 speaks for all steps of a forecast: that of the first horizon not below the last step; the deviations of the other
 horizons are scaled so that their own 99% quantile is met.
+
+Conformal scores: how far past forecasts were off, in their own deviations, and what that says of the next one.
+
+Split conformal on a sliding window: the ceil((n+1) q)-th smallest of the last n scores is not exceeded by the next one
+with probability q, whatever their law, as long as it does not change. Where it does, the achieved coverage c of the
+announced ``TRACKED`` level corrects the positive scores by a factor e^g (adaptive conformal inference):
+
+    g <- g + rate (missed - (1 - TRACKED)),   missed = 1 if the score exceeded the announced quantile, else 0
+
+A surprise beyond ``NOT_FOR_SALE`` deviations is a miss, but teaches nothing: no number of machines that anybody runs
+would have served it, and margins that grow by it are paid for all the time and do not help when the next one comes.
+
+Before there are scores the pool holds those of a Laplace law, which is heavier than the normal.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numba import njit
 
 from sluicegate.domain import Forecast
 from sluicegate.domain.topology import require_number
-from sluicegate.forecast.conformal import ScorePool, achieved, announced, empty_pool, published, with_scores
-from sluicegate.forecast.direct import advanced, outlook
-from sluicegate.forecast.direct_state import Clock, clock_of, fresh
-from sluicegate.forecast.recursive import Floats
+from sluicegate.forecast.direct import Clock, Floats, advanced, clock_of, fresh, outlook
 
+# The level whose coverage is watched and corrected.
+TRACKED = 0.99
+# Scores that quantiles come from: 99.9% leaves 4 above. Half: the tail is a guess. Double: a change is seen later.
+_KEPT = 4000
+# Steps between two sortings. Half, double: only time.
+_REFRESH = 60
+# Scores of the Laplace law that the pool starts with. Half: first bursts set the margin. Double: they count for less.
+_FIRST = 100
+# How far one miss widens the margin: a load that changes its ways is not late for the 4,000 steps that scores are kept.
+# Half: slower. Double: a burst widens margins for longer.
+_CORRECTION_RATE = 0.01
+# Deviations beyond which a surprise teaches nothing. Half: usual bursts are not prepared for. Double: margins grow by
+# what nobody would have served.
+NOT_FOR_SALE = 10.0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ScorePool:
+    """Scores by horizon (rows). Of ``fresh`` the first ``waiting`` columns are not yet among the ``ordered``."""
+
+    kept: Floats
+    ordered: Floats
+    fresh: Floats
+    waiting: int
+    tracked: Floats
+    correction: Floats
+    misses: Floats
+    number: int
+
+
+def empty_pool(horizons: int) -> ScorePool:
+    """The pool before the first score."""
+    level = (np.arange(_FIRST) + 0.5) / _FIRST
+    laplace = 0.8 * np.sign(level - 0.5) * -np.log(2 * np.minimum(level, 1 - level))
+    kept = np.repeat(laplace[None, :], horizons, axis=0)
+    nothing = np.zeros(horizons)
+    fresh = np.zeros((horizons, _REFRESH))
+    return ScorePool(kept, kept, fresh, 0, _quantile(kept, TRACKED), nothing, nothing, 0)
+
+
+def with_scores(pool: ScorePool, scores: Floats) -> ScorePool:
+    """One more score for each horizon; every ``_REFRESH`` of them the pool is sorted anew."""
+    fresh, correction, misses = _tracked(pool.fresh, pool.waiting, scores, pool.tracked, pool.correction, pool.misses)
+    kept, ordered, tracked, waiting = pool.kept, pool.ordered, pool.tracked, pool.waiting + 1
+    if waiting == _REFRESH:
+        kept = np.concatenate((kept, fresh), axis=1)[:, -_KEPT:]
+        ordered, waiting = np.sort(kept, axis=1), 0
+        tracked = _quantile(ordered, TRACKED)
+    return ScorePool(kept, ordered, fresh, waiting, tracked, correction, misses, pool.number + 1)
+
+
+def announced(pool: ScorePool) -> Floats:
+    """The ``TRACKED`` quantile of the next score, by horizon."""
+    quantiles: Floats = pool.tracked * np.exp(pool.correction)
+    return quantiles
+
+
+def published(pool: ScorePool, horizon: int) -> Floats:
+    """The sorted scores of one horizon, corrected by the achieved coverage."""
+    return _stretched(pool.ordered[horizon], pool.correction[horizon])
+
+
+def achieved(pool: ScorePool) -> Floats:
+    """The share of steps at which the ``TRACKED`` quantile announced held, by horizon.
+
+    >>> achieved(with_scores(empty_pool(1), np.array([0.5]))).tolist()
+    [1.0]
+    """
+    coverage: Floats = 1 - pool.misses / max(pool.number, 1)
+    return coverage
+
+
+def _quantile(ordered: Floats, level: float) -> Floats:
+    n = ordered.shape[1]
+    found: Floats = ordered[:, min(max(math.ceil((n + 1) * level), 1), n) - 1].copy()
+    return found
+
+
+@njit(cache=True)
+def _stretched(ordered: Floats, correction: float) -> Floats:
+    stretched, factor = ordered.copy(), math.exp(correction)
+    for i in range(len(ordered) - 1, -1, -1):
+        if ordered[i] <= 0:
+            break
+        stretched[i] = ordered[i] * factor
+    return stretched
+
+
+@njit(cache=True)
+def _tracked(
+    fresh: Floats, waiting: int, scores: Floats, tracked: Floats, correction: Floats, misses: Floats
+) -> tuple[Floats, Floats, Floats]:
+    fresh, correction, misses = fresh.copy(), correction.copy(), misses.copy()
+    for k in range(len(scores)):
+        missed = 1.0 if scores[k] > tracked[k] * math.exp(correction[k]) else 0.0
+        misses[k] += missed
+        if scores[k] <= NOT_FOR_SALE:
+            fresh[k, waiting] = scores[k]
+            correction[k] += _CORRECTION_RATE * (missed - (1 - TRACKED))
+        else:
+            fresh[k, waiting] = 0.0  # the middle of all scores: it moves no quantile
+    return fresh, correction, misses
+
+
+# Steps ahead with a regression of their own. Fewer: steps between are less sure. More: time.
 HORIZONS = (1, 2, 3, 5, 8, 12)
 _ENOUGH = 3  # rates before the first forecast
-# Steps before the first score counts: what the regressions got wrong while they knew next to nothing would speak for
-# days. Cost in cycles told 99.5%, over 48 stretches of four hours from eight traces (some 2% late in all): from step 30
-# on 1.56, from 60 or 120 on 1.53. Over 23 weeks at one price, against 30: at 99.5% within 0.3%, at 99.9% both cost 0.3%
-# more, since a wild start stands in for a tail that nobody has seen yet.
+# Steps before the first score counts. Half: errors of the first minutes count for days. Double: margins learn later.
 _SPEAKING = 60
 
 

@@ -2,51 +2,198 @@
 
 All in units of the level L_t, the mean of the last 15 rates (floored at 2% of the mean of all):
 
-    mean:   v_{t+h}/L_t = w'(1, v_t, v_{t-1}, v_{t-2}, mean of 5, mean of 15, yesterday, mean of a day,
-            (v_t - mean of 5)+, largest of 5, largest of 15, means fading over 20 and 60 steps, last error,
-            hourly)/L_t
+    mean:   v_{t+h}/L_t = w'(1, v_t, mean of 5, mean of 15, yesterday, mean of a day, hourly)/L_t
             yesterday = mean of 15 x (what the same clock time gained yesterday, kept within 1/4 and 4)
             hourly = mean of 15 x (what that minute of the hour usually is over the last 15, kept within 1/4 and 4)
-            last error = v_t - its forecast of h steps ago, kept within L_t
     scale:  log|error/L_t| = u'(1, log L_t/day's mean, how lively the last 5 and 30 steps are against the last 500,
-            that long-run liveliness, |v_t/L_t - 1|, how surprising this minute of the hour and this half hour of
-            the day have been, (v_t/L_t - 1)+, (v_t/mean of 5 - 1)+, |log of what yesterday gained|)
+            that long-run liveliness, how surprising this minute of the hour and this half hour of the day have been)
 
-x+ is max(x, 0): a load that has just climbed is less sure than one that has just fallen. Errors beyond 6 of the usual
-size are cut before they move the mean's weights. A load below its forecast counts a quarter in the scale: margins are
-bought against loads above. The scale is what pays: a noisy hour, a small load or the minute at which jobs start each
-hour get wide margins, the rest narrow ones.
+Errors beyond 6 of the usual size are cut before they move the mean's weights. The scale is what pays: a noisy hour, a
+small load or the minute at which jobs start each hour get wide margins, the rest narrow ones.
+
+The regressions are recursive least squares that forget:
+
+    g = P x / (f + x' P x),   w <- w + g e,   P <- (P - g (P x)') / f
+
+with e the error of the prediction w'x and f the forgetting factor: a sample n steps old weighs f^n. P grows without
+bound along directions that are never excited (a load that stays constant); its trace is held at ``_MOST_TRACE``.
+
+All that they hold lies in one flat vector: a memory is copied at once, its parts are views.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from sluicegate.forecast.direct_state import DAY, FADING, HALF_HOURS, HOUR, RECENT, SLOT, TOTAL, Clock, State, laid_out
-from sluicegate.forecast.recursive import Floats, dot, regress
+Floats = NDArray[np.float64]
 
+# P's largest trace. Half: slopes are learned later. Double: a load that moves after a constant day is overshot.
+_MOST_TRACE = 100.0
+
+
+@njit(cache=True)
+def dot(weights: Floats, x: Floats) -> float:
+    """The prediction w'x."""
+    total = 0.0
+    for i in range(len(x)):
+        total += weights[i] * x[i]
+    return total
+
+
+@njit(cache=True)
+def regress(weights: Floats, inverse: Floats, x: Floats, error: float, forget: float) -> None:
+    """Move ``weights`` and ``inverse`` (P) in place by one sample whose prediction was off by ``error``.
+
+    >>> weights, inverse = np.zeros(1), np.array([[1.0]])
+    >>> regress(weights, inverse, np.array([1.0]), 2.0, 1.0)
+    >>> weights.tolist(), inverse.tolist()
+    ([1.0], [[0.5]])
+    """
+    n = len(x)
+    gain = np.zeros(n)
+    scale = forget
+    for i in range(n):
+        gain[i] = dot(inverse[i], x)
+        scale += gain[i] * x[i]
+    trace = 0.0
+    for i in range(n):
+        weights[i] += gain[i] / scale * error
+        for j in range(n):
+            inverse[i, j] = (inverse[i, j] - gain[i] * gain[j] / scale) / forget
+        trace += inverse[i, i]
+    if trace > _MOST_TRACE:
+        for i in range(n):
+            for j in range(n):
+                inverse[i, j] *= _MOST_TRACE / trace
+
+
+# Steps of the level. Half: it follows noise. Double: it lags behind a morning.
+RECENT = 15
+MEANS, SCALES = 7, 7  # inputs of the regressions for mean and scale
+MINUTES, HALF_HOURS = 60, 48  # places of an hour, where it has that many steps, and of a day
+TOTAL, DAY, SLOT, HOUR = 0, 1, 2, 3  # in the tally: where each is
+
+
+class Clock(NamedTuple):
+    """Steps of an hour and of half an hour; slots of a day in the ring of past rates, and the steps of one slot."""
+
+    hour: int
+    half_hour: int
+    day: int
+    slot: int
+
+
+class State(NamedTuple):
+    """Everything the regressions hold; arrays by horizon first.
+
+    ``tally``: all rates' sum, a day's mean, a slot's sum, an hour's mean.
+    ``hourly``: what the load usually is at each minute of the hour, over the hour's mean.
+    """
+
+    recent: Floats
+    ring: Floats
+    tally: Floats
+    lively: Floats
+    usual: Floats
+    weights: Floats
+    inverse: Floats
+    scale_weights: Floats
+    scale_inverse: Floats
+    hourly: Floats
+    phase: Floats
+    half_hours: Floats
+    levels: Floats
+    means: Floats
+    sds: Floats
+    inputs: Floats
+    scale_inputs: Floats
+
+
+def clock_of(step_s: float) -> Clock:
+    """How an hour and a day divide into steps: a slot is a step, or a minute where steps are shorter.
+
+    >>> clock_of(60.0)
+    Clock(hour=60, half_hour=30, day=1440, slot=1)
+    """
+    slot = max(1, round(60 / step_s))
+    hour = max(1, round(3600 / step_s))
+    return Clock(hour, max(1, hour // 2), max(1, round(86400 / step_s / slot)), slot)
+
+
+def fresh(horizons: int, longest: int, clock: Clock) -> Floats:
+    """Nothing seen: the mean starts at a blend of the last rate and the mean of five, errors at some 10%."""
+    memory = np.zeros(_size(horizons, longest + 1, clock))
+    state = laid_out(memory, horizons, longest + 1, clock)
+    state.lively[:] = 0.08
+    state.usual[:] = 0.01
+    state.weights[:, 1], state.weights[:, 2] = 0.6, 0.4
+    state.inverse[:] = np.eye(MEANS)  # a tenth of it took days to learn a slope: 0.4% dearer over weeks, 1% over hours
+    state.scale_weights[:, 0] = -2.5
+    state.scale_inverse[:] = 0.1 * np.eye(SCALES)
+    state.scale_inverse[:, 0, 0] = 1.0
+    for ones in (state.hourly, state.phase, state.half_hours, state.levels, state.sds):
+        ones[:] = 1.0
+    return memory
+
+
+def _size(horizons: int, held: int, clock: Clock) -> int:
+    minutes = min(clock.hour, MINUTES)
+    per_horizon = 1 + MEANS * (1 + MEANS) + SCALES * (1 + SCALES) + minutes + HALF_HOURS
+    per_step = 1 + horizons * (2 + MEANS + SCALES)
+    return RECENT + clock.day + RECENT + 8 + minutes + horizons * per_horizon + held * per_step
+
+
+@njit(cache=True)
+def laid_out(memory: Floats, horizons: int, held: int, clock: Clock) -> State:
+    """The parts of one flat vector, as views into it."""
+    n, at = horizons, 0
+    recent, at = memory[at : at + RECENT], at + RECENT
+    ring, at = memory[at : at + clock.day + RECENT + 1], at + clock.day + RECENT + 1
+    tally, lively, at = memory[at : at + 4], memory[at + 4 : at + 7], at + 7
+    usual, at = memory[at : at + n], at + n
+    weights, at = memory[at : at + n * MEANS].reshape(n, MEANS), at + n * MEANS
+    inverse, at = memory[at : at + n * MEANS**2].reshape(n, MEANS, MEANS), at + n * MEANS**2
+    scale_weights, at = memory[at : at + n * SCALES].reshape(n, SCALES), at + n * SCALES
+    scale_inverse, at = memory[at : at + n * SCALES**2].reshape(n, SCALES, SCALES), at + n * SCALES**2
+    minutes = min(clock.hour, MINUTES)
+    hourly, at = memory[at : at + minutes], at + minutes
+    phase, at = memory[at : at + n * minutes].reshape(n, minutes), at + n * minutes
+    half_hours, at = memory[at : at + n * HALF_HOURS].reshape(n, HALF_HOURS), at + n * HALF_HOURS
+    levels, at = memory[at : at + held], at + held
+    means, at = memory[at : at + held * n].reshape(held, n), at + held * n
+    sds, at = memory[at : at + held * n].reshape(held, n), at + held * n
+    inputs, at = memory[at : at + held * n * MEANS].reshape(held, n, MEANS), at + held * n * MEANS
+    scale_inputs = memory[at : at + held * n * SCALES].reshape(held, n, SCALES)
+    return State(
+        recent, ring, tally, lively, usual, weights, inverse, scale_weights, scale_inverse,
+        hourly, phase, half_hours, levels, means, sds, inputs, scale_inputs,
+    )  # fmt: skip
+
+
+# Steps of the short mean, and of yesterday on either side of the same time. Half: follows noise. Double: lags.
 _FIVE = 5
-_FORGET = (
-    0.9998  # half the weight lies in the last 3,500 steps; 0.9995 cost up to 2% more machines, 0.9999 up to 1% less
-)
-_NEAR = 5  # steps around the same time yesterday that are averaged
+# What a step weighs after the next one: half of all weight lies in the last 3,500 steps. Half as many: a day's shape is
+# forgotten before it comes again. Double: a load that changed its ways is learned later.
+_FORGET = 0.9998
+# Deviations beyond which an error counts as that large. Half: jumps are not learned. Double: one burst moves weights.
 _CUT = 6.0
-_LEAST = 0.003  # liveliness and errors below 0.3% of the level are not told apart
-_MOST_ERROR = 3.0  # of the level: nor are errors above, or a load that begins at zero makes every later hour unsure
-_FADING = (20.0, 60.0)  # steps; with the last error they save 0.4% of cost at 99.5%, up to 2% at 99.9%, 5% of rescales
+# Of the level: errors and moves below are not told apart. Half, double: no matter but for loads that hardly move.
+_LEAST = 0.003
+# Times the level: nor are errors and gains above, or a load that begins at zero makes every later hour unsure. Half: a
+# fourfold rise each morning is not believed. Double: one silent day is remembered as an endless rise.
+_MOST = 4.0
+# Of a day's mean: the least deviation. Half, double: at night a handful of rows more is, or is not, a great surprise.
+_LEAST_SD = 0.01
+# How fast what is known of a minute of the hour moves, each hour, and of a half hour of the day, each step. Half: jobs
+# by the hour are learned later. Double: one of them, once, widens that minute for hours.
+_MINUTE_RATE, _HALF_HOUR_RATE = 0.05, 0.01
 _NOTHING = 1e-9  # the level of a load that has not begun: there is nothing to learn from it
-_LEAST_SD = 0.01  # of a day's mean: at night a handful of rows is no surprise of a hundred deviations
 _TO_SD = 1.6  # exp(mean of log|e|) of a normal error is 0.53 of its deviation
-_PHASE_RATE = 0.05
-_HALF_HOUR_RATE = 0.01
-_HOURLY_RATE = 0.1  # an hour; on jobs by the hour it saves 8% with decisions every step and 18% in cycles, else nothing
-_MOST_GAIN = 4.0
-# The root of the weight, 1/4, of an error downwards. Against 1, over 23 weeks at one price: 0.2% cheaper at 99.5%, 0.8%
-# at 99.9%. None at all is 0.4% cheaper again at 99.5% in cycles, but 1% to 2% dearer over the first four hours.
-_BELOW = 0.5
 
 
 @njit(cache=True)
@@ -94,8 +241,6 @@ def _remember(state: State, t: int, rate: float, clock: Clock) -> None:
     state.tally[TOTAL] += rate
     state.tally[DAY] += (rate - state.tally[DAY]) / min(t + 1.0, float(clock.day * clock.slot))
     state.tally[SLOT] = rate if t % clock.slot == 0 else state.tally[SLOT] + rate
-    for i in range(len(_FADING)):
-        state.tally[FADING + i] += (rate - state.tally[FADING + i]) / min(t + 1.0, _FADING[i])
     state.tally[HOUR] += (rate - state.tally[HOUR]) / min(t + 1.0, float(clock.hour))
     _remember_minute(state, t, rate, clock)
     state.ring[(t // clock.slot) % len(state.ring)] = state.tally[SLOT] / (t % clock.slot + 1)
@@ -107,7 +252,7 @@ def _remember_minute(state: State, t: int, rate: float, clock: Clock) -> None:
         return
     minute, steps = _minute(state, t, clock), clock.hour // len(state.hourly)
     visits = t // clock.hour * steps + t % steps
-    weight = max(_HOURLY_RATE / steps, 1 / (visits + 2.0))
+    weight = max(_MINUTE_RATE / steps, 1 / (visits + 2.0))
     state.hourly[minute] += weight * (min(rate / state.tally[HOUR], 10.0) - state.hourly[minute])
 
 
@@ -128,7 +273,7 @@ def _judge(state: State, t: int, k: int, made: int, rate: float, clock: Clock) -
     score: float = off / state.sds[made, k]
     surprise = min(max(score, -1.0), _CUT) ** 2
     minute, half_hour = _phases(state, t, clock)
-    state.phase[k, minute] += _PHASE_RATE * (surprise - state.phase[k, minute])
+    state.phase[k, minute] += _MINUTE_RATE * (surprise - state.phase[k, minute])
     state.half_hours[k, half_hour] += _HALF_HOUR_RATE * (surprise - state.half_hours[k, half_hour])
     x = state.inputs[made, k]
     error = rate / level - dot(state.weights[k], x)
@@ -137,10 +282,9 @@ def _judge(state: State, t: int, k: int, made: int, rate: float, clock: Clock) -
     state.usual[k] += 0.002 * (min(error * error, most * most) - state.usual[k])
     state.usual[k] = max(state.usual[k], 1e-8)
     s = state.scale_inputs[made, k]
-    size = math.log(min(abs(off) / level, _MOST_ERROR) + _LEAST)
-    root = 1.0 if off > 0.0 else _BELOW
+    size = math.log(min(abs(off) / level, _MOST) + _LEAST)
     error = size - dot(state.scale_weights[k], s)
-    regress(state.scale_weights[k], state.scale_inverse[k], root * s, root * error, _FORGET)
+    regress(state.scale_weights[k], state.scale_inverse[k], s, error, _FORGET)
     return score
 
 
@@ -161,36 +305,19 @@ def _look_ahead(state: State, t: int, k: int, ahead: int, now: int, rate: float,
     yesterday = _gain_yesterday(state, t, ahead, clock)
     x = state.inputs[now, k]
     x[0] = 1.0
-    x[1], x[2], x[3] = rate / level, recent[RECENT - 2] / level, recent[RECENT - 3] / level
-    x[4], x[5] = five / level, fifteen / level
-    x[6], x[7] = fifteen * yesterday / level, state.tally[DAY] / level
-    x[8] = max(rate - five, 0.0) / level
-    x[9], x[10] = recent[RECENT - _FIVE :].max() / level, recent.max() / level
-    x[11], x[12] = state.tally[FADING] / level, state.tally[FADING + 1] / level
-    x[13] = _last_error(state, t, k, ahead, rate) / level
-    x[14] = fifteen * _gain_hourly(state, t, ahead, clock) / level
+    x[1], x[2], x[3] = rate / level, five / level, fifteen / level
+    x[4], x[5] = fifteen * yesterday / level, state.tally[DAY] / level
+    x[6] = fifteen * _gain_hourly(state, t, ahead, clock) / level
     state.means[now, k] = min(max(dot(state.weights[k], x), 0.0), 10.0) * level
     minute, half_hour = _phases(state, t + ahead, clock)
     s, long_run = state.scale_inputs[now, k], math.log(state.lively[2] + _LEAST)
     against_day = math.log(level / max(state.tally[DAY], 0.02 * state.tally[TOTAL] / (t + 1), 1e-9))
     s[0], s[1] = 1.0, min(max(against_day, -2.0), 2.0)
     s[2], s[3] = math.log(state.lively[0] + _LEAST) - long_run, math.log(state.lively[1] + _LEAST) - long_run
-    s[4], s[5] = long_run, min(abs(rate / level - 1.0), 1.0)
-    s[6], s[7] = _surprise(state.phase[k, minute]), _surprise(state.half_hours[k, half_hour])
-    s[8], s[9] = min(max(rate / level - 1.0, 0.0), 1.0), min(max(rate / max(five, 1e-9) - 1.0, 0.0), 1.0)
-    s[10] = abs(math.log(yesterday))
+    s[4] = long_run
+    s[5], s[6] = _surprise(state.phase[k, minute]), _surprise(state.half_hours[k, half_hour])
     sd = _TO_SD * level * math.exp(min(max(dot(state.scale_weights[k], s), -6.0), 0.7))
     state.sds[now, k] = max(sd, _LEAST_SD * state.tally[DAY], 1e-12)
-
-
-@njit(cache=True)
-def _last_error(state: State, t: int, k: int, ahead: int, rate: float) -> float:
-    """By how much this step's rate is above what was forecast for it; none while forecasts know next to nothing."""
-    if t < ahead + RECENT:
-        return 0.0
-    held = len(state.levels)
-    level, error = state.levels[t % held], rate - state.means[(t - ahead) % held, k]
-    return float(min(max(error, -level), level))
 
 
 @njit(cache=True)
@@ -202,7 +329,7 @@ def _surprise(mean_square: float) -> float:
 def _gain_yesterday(state: State, t: int, ahead: int, clock: Clock) -> float:
     """Yesterday's rate around the time ``ahead`` of now, over yesterday's 15 slots up to now; 1 without a yesterday."""
     then, size = t // clock.slot - clock.day, len(state.ring)
-    if then < 0 or clock.day <= RECENT + _NEAR:
+    if then < 0 or clock.day <= RECENT + _FIVE:
         return 1.0
     base, count = 0.0, 0
     for i in range(max(0, then - RECENT + 1), then + 1):
@@ -210,12 +337,12 @@ def _gain_yesterday(state: State, t: int, ahead: int, clock: Clock) -> float:
         count += 1
     base /= count
     target, total, near = (t + ahead) // clock.slot - clock.day, 0.0, 0
-    for i in range(max(0, target - _NEAR), min(target + _NEAR, t // clock.slot) + 1):
+    for i in range(max(0, target - _FIVE), min(target + _FIVE, t // clock.slot) + 1):
         total += state.ring[i % size]
         near += 1
     if base <= 0.0 or near == 0:
         return 1.0
-    return min(max(total / near / base, 1 / _MOST_GAIN), _MOST_GAIN)
+    return min(max(total / near / base, 1 / _MOST), _MOST)
 
 
 @njit(cache=True)
@@ -228,4 +355,4 @@ def _gain_hourly(state: State, t: int, ahead: int, clock: Clock) -> float:
         base += state.hourly[_minute(state, t - i, clock)] / RECENT
     if base <= 0.0:
         return 1.0
-    return float(min(max(state.hourly[_minute(state, t + ahead, clock)] / base, 1 / _MOST_GAIN), _MOST_GAIN))
+    return float(min(max(state.hourly[_minute(state, t + ahead, clock)] / base, 1 / _MOST), _MOST))

@@ -29,11 +29,25 @@ from sluicegate.policy.on_time import Capacity
 
 Floats = NDArray[np.float64]
 
+# Machines that a curve is worked out for. Half: larger loads are not planned for. Double: decisions take longer.
 LARGEST = 128
-_SLOPE, _SLOPE_SD = 0.9, 0.1
-_HATS, _HAT_SD = 8, 0.03
-_LEAST_NOISE, _ASSUMED_NOISE, _ASSUMED = 0.01, 0.05, 4.0
-_TELLING = -3.0  # deviations below the curve from which a step on time says anything (its weight is under 2% there)
+# How capacity grows with machines before the first sample: 1 is in proportion. Half, or double: the first sizes beyond
+# those measured are expected to carry far too little, or more than in proportion.
+_SLOPE = 0.9
+# Half: a curve that bends otherwise is followed later. Double: sizes not yet run are doubted more.
+_SLOPE_SD = 0.1
+# Where the curve may bend: at 1, 2, 4, .. machines. Half: none beyond 8. Double: none more below 128.
+_HATS = 8
+# Half: bends are followed later. Double: one noisy sample bends the curve.
+_HAT_SD = 0.03
+# A draw's relative deviation before any was seen, and how many samples that counts for. Half: too few machines in the
+# first steps of a noisy pipeline. Double: too many in those of a steady one.
+_ASSUMED_NOISE, _ASSUMED = 0.05, 4.0
+# No capacity is taken for steadier than this: samples without any noise would end all doubt. Half, double: no matter.
+_LEAST_NOISE = 0.01
+# Deviations below the curve from which a step on time counts; its weight is under 2% there. Half: the curve learns less
+# from steps on time. Double: nothing but time spent.
+_TELLING = -3.0
 _PRIOR_PRECISION = np.diag([1e-9, 1 / _SLOPE_SD**2, *[1 / _HAT_SD**2] * _HATS])
 _PRIOR_MOMENT = _PRIOR_PRECISION @ np.array([0.0, _SLOPE, *[0.0] * _HATS])
 

@@ -7,7 +7,7 @@ lambda the price of a late step in machine steps, the number of machines is
 
 (the Lagrangian of "least machines subject to a mean of P"; a margin equal everywhere would buy the last percent also
 where it costs most). Stopping is at once: for fewer machines than run, the steps that pass before others could be
-started count too. The price follows what was late (``late_price``). Its unit is the need, the mean of machines that the
+started count too. The price follows what was late. Its unit is the need, the mean of machines that the
 expected load takes, and not what runs: else running more would raise the price, and that what runs.
 
 The price is never below LEAST_PRICE machine steps per machine that the expected load needs: else a load far above
@@ -17,8 +17,22 @@ Errors of the forecast and of the capacity curve end up in what was late too, so
 all the same.
 
 A rescale must pay: the regret of staying, J(running) - J(k*), adds up (losing a fifth a decision) until it exceeds
-PATIENCE sqrt(running) + DOUBT x (the load's deviation in machines); it starts anew when k* changes sides. In cycles
-that patience is stretched or cut so that rescales keep to an allowance (``rescale_allowance``).
+PATIENCE sqrt(running) + the load's deviation in machines; it starts anew when k* changes sides.
+
+The price follows what is left of the budget. One late step takes what 1/beta steps allow, so that after n steps the
+allowance of
+
+    saved = n - late/beta
+
+of them is left, and
+
+    price = need/beta x min(PRICE_0 e^-(beyond/SPEND), MOST_PRICE)      in machine steps, need being machines
+    beyond = saved - sqrt(n/beta)
+
+What is saved adds up, so that the price moves on until as many are late as may be, however far the price that a load
+needs is from PRICE_0. The root is a reserve for chance, one deviation of n beta late steps: at 99.5% an eighth of the
+budget after a week of minutes and a twentieth after two months. Slow on purpose: the predicted chance explains most of
+what happens, and a price that follows single bursts pays twice.
 """
 
 from __future__ import annotations
@@ -33,21 +47,65 @@ from scipy.special import ndtri
 from sluicegate.domain import Forecast
 from sluicegate.domain.topology import require
 from sluicegate.policy.late_chance import weighed
-from sluicegate.policy.late_price import LateBudget
-from sluicegate.policy.rescale_allowance import RescaleAllowance
 
 Floats = NDArray[np.float64]
 
-# Cost against hindsight (geometric mean over 21 weeks, 99.5%, decisions every step) and rescales, by
-# benchmarks/on_time_constants.py with an earlier price of late steps; as below 1.178.
-#     PATIENCE 0.3, 1.2   1.171, 1.194: 21% more, 25% fewer       KEEP 1   1.173: 15% more
-#     DOUBT 0.6, 1.4      1.174, 1.181: 8% more, 7% fewer
-PATIENCE = 0.6
-DOUBT = 1.0
-KEEP = 0.8
+# Half and double of each: docs/benchmarks.md, three traces of four days, told 99.5% in cycles of ten steps.
+# The first price, as a share of the need of the steps that one late step stands for.
+# Half: 1.5% cheaper, 0.83 of the budget late where it was 0.74. Double: 1.5% dearer, 0.68.
+PRICE_0 = 0.18
+# The most that avoiding a late step is worth. Else one late cycle at 99.9%, the budget of a week, makes every step of
+# that week dear and buys next to nothing. Half: 4% cheaper, a target missed. Double: 1% dearer, 5% at 99.9%.
+MOST_PRICE = 0.375
+# The least, per machine that the expected load needs: else a load far above the usual is cheaper left late than served.
+# Half, double: it does not bind on usual loads.
 LEAST_PRICE = 2.0
-_MEAN_OVER = 10_000.0
+# Saved steps over which the price falls by e. Half: 0.4% dearer, single bursts move it. Double: 0.5% cheaper, but
+# over weeks more stays unspent.
+SPEND = 1_250.0
+# Steps: how much may be saved or owed, and what the need is averaged over. A calm year does not pay for a late day, nor
+# a year for one disaster. Half, double: binds after a shorter, or a longer, calm or disaster.
+MEMORY = 10_000.0
+# What a rescale must save, in machine steps by the root of the machines. Half: a quarter more rescales, 0.8% cheaper.
+# Double: a quarter fewer, 1.8% dearer.
+PATIENCE = 0.6
+# What is left of the regret at the next decision. Half: 15% fewer rescales, 2% dearer. All of it (1): 8% more, and a
+# quarter more with decisions every step.
+KEEP = 0.8
 _NORMAL: Floats = ndtri((np.arange(4000) + 0.5) / 4000)  # scores of a forecast that has none
+
+
+@dataclass(frozen=True, slots=True)
+class LateBudget:
+    """Steps judged, those of them that were late, and the steps whose allowance is left."""
+
+    steps: float = 0.0
+    late: float = 0.0
+    saved: float = 0.0
+
+    def judged(self, late: float, steps: int, budget: float) -> LateBudget:
+        """``late`` of ``steps`` more steps were late, where a share of ``budget`` may be."""
+        n = self.steps + steps
+        saved = self.saved + steps - late / budget
+        kept = max(min(saved, MEMORY + _reserve(n, budget)), -MEMORY)
+        return LateBudget(n, self.late + late, kept)
+
+    def price(self, need: float, budget: float) -> float:
+        """What avoiding one late step is worth in machine steps, where the load needs ``need`` machines.
+
+        >>> fresh = LateBudget()
+        >>> calm, late = fresh.judged(0, 2_000, 0.005), fresh.judged(20, 2_000, 0.005)
+        >>> [round(memory.price(10, 0.005)) for memory in (calm, fresh, late)]
+        [121, 360, 750]
+        """
+        beyond = self.saved - _reserve(self.steps, budget)
+        # bounded before it is a power: it may be beyond all floats
+        log_price = min(-beyond / SPEND, math.log(MOST_PRICE / PRICE_0))
+        return need * PRICE_0 / budget * math.exp(log_price)
+
+
+def _reserve(steps: float, budget: float) -> float:
+    return math.sqrt(steps / budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +146,13 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class OnTimeMemory:
-    """What was late, decisions taken and the mean of machines that their loads needed, the regret so far and on which
-    side, and the rescales that the load is worth."""
+    """What was late, decisions taken, the mean of machines that their loads needed, the regret so far and its side."""
 
     budget: LateBudget = field(default_factory=LateBudget)
     decisions: int = 0
     mean_need: float = 0.0
     regret: float = 0.0
     side: int = 0
-    allowance: RescaleAllowance = field(default_factory=RescaleAllowance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +193,6 @@ class OnTime:
         """``late`` of the last ``steps`` steps were over capacity."""
         return replace(memory, budget=memory.budget.judged(late, steps, 1 - self.target))
 
-    def saw(self, memory: OnTimeMemory, load_per_s: float) -> OnTimeMemory:
-        """The load of one more step."""
-        return replace(memory, allowance=memory.allowance.saw(load_per_s))
-
     def decide(
         self, memory: OnTimeMemory, forecast: Forecast, capacity: Capacity, running: int
     ) -> tuple[OnTimeMemory, Choice]:
@@ -163,15 +215,9 @@ class OnTime:
         )
         side = (best > running) - (best < running)
         total = regret + (KEEP * memory.regret if side == memory.side else 0.0)
-        allowance = memory.allowance.decided(needed(memory.allowance.demand_per_s, capacity))
-        patience = self._patience(allowance, running, float(mean[wait]), float(sd[wait]))
+        patience = self._patience(running, float(mean[wait]), float(sd[wait]))
         moves = side != 0 and total > patience
-        after = replace(
-            memory,
-            regret=0.0 if moves else total,
-            side=0 if moves else side,
-            allowance=allowance.moved() if moves else allowance,
-        )
+        after = replace(memory, regret=0.0 if moves else total, side=0 if moves else side)
         machines, late = (best, move) if moves else (running, stay)
         what = f"{running} -> {machines} machines" if moves else f"stays at {running} machines"
         why = f"{best} best, regret {total:.1f} of {patience:.1f} machine steps"
@@ -185,17 +231,16 @@ class OnTime:
         stopped = min(self.timing.lead_steps + 1, first)
         return forecast.mean_per_s[stopped - 1 : last], forecast.sd_per_s[stopped - 1 : last], first - stopped
 
-    def _patience(self, allowance: RescaleAllowance, running: int, mean_per_s: float, sd_per_s: float) -> float:
+    def _patience(self, running: int, mean_per_s: float, sd_per_s: float) -> float:
         if not self.holds:
             return 0.0
         largest = max(mean_per_s, sd_per_s)
-        doubt = DOUBT * running * sd_per_s / largest if largest > 0 else 0.0
-        stretched = allowance.patience if self.timing.cycle_steps > 1 else 1.0
-        return stretched * (PATIENCE * math.sqrt(running) + doubt)
+        deviation = running * sd_per_s / largest if largest > 0 else 0.0
+        return PATIENCE * math.sqrt(running) + deviation
 
     def _averaged(self, memory: OnTimeMemory, need: int) -> OnTimeMemory:
         n = memory.decisions + 1
-        weight = max(1 / n, self.timing.cycle_steps / _MEAN_OVER)
+        weight = max(1 / n, self.timing.cycle_steps / MEMORY)
         mean = memory.mean_need + min(weight, 1.0) * (need - memory.mean_need)
         return replace(memory, mean_need=mean, decisions=n)
 

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 
 from sluicegate.domain import Proposal, Situation
 from sluicegate.model.traffic import visits
-from sluicegate.policy.capacity_law import CapacityLaw, capacity_law
+from sluicegate.policy.capacity_law import LARGEST, CapacityLaw, capacity_law
 from sluicegate.policy.on_time import OnTime, OnTimeMemory, Timing, needed
 from sluicegate.policy.papers.uncertainty import online_sample, sustained_samples
 from sluicegate.policy.spread import spread
 from sluicegate.policy.within_limits import affordable, proposal_within
 
 Samples = tuple[tuple[int, float], ...]
+# Above the load now, while there is no forecast. Half: late in the first minutes of a climb. Double: dearer minutes.
 _COLD_MARGIN = 0.2
-_LARGEST = 128
 _TARGET = 0.995
 """The share of steps on time where the goal names none."""
 
@@ -85,9 +85,9 @@ def wish(
 
 def _fresh(situation: Situation, training: Samples, most: int | None) -> OnTimeState:
     operators = len(situation.topology.operators)
-    largest = most or min(situation.limits.budget or _LARGEST * operators, situation.limits.most * operators)
+    largest = most or min(situation.limits.budget or LARGEST * operators, situation.limits.most * operators)
     samples = training or sustained_samples(situation.topology, situation.limits) or ((operators, 1.0),)
-    return OnTimeState(capacity_law(samples, max(min(largest, _LARGEST * operators), 1)), OnTimeMemory())
+    return OnTimeState(capacity_law(samples, max(min(largest, LARGEST * operators), 1)), OnTimeMemory())
 
 
 def _learned(state: OnTimeState, situation: Situation, rule: OnTime) -> OnTimeState:
@@ -103,7 +103,7 @@ def _learned(state: OnTimeState, situation: Situation, rule: OnTime) -> OnTimeSt
     else:
         law = state.law.on_time(machines, load)
     late = flat_out is not None and load >= flat_out[1]
-    return replace(state, law=law, judged=rule.saw(rule.judged(state.judged, float(late)), load))
+    return replace(state, law=law, judged=rule.judged(state.judged, float(late)))
 
 
 def useful_rate(situation: Situation) -> float | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sluicegate.domain.births import Births
+from sluicegate.runlog.files import owner_only_file, owner_only_folder
 
 MOST_BYTES = 2_000_000
 
@@ -93,10 +94,10 @@ class BatchRecord:
 
 def append_line(path: Path, line: str, most_bytes: int = MOST_BYTES) -> None:
     """Add one line; a full file is put aside first, half a line that a full disk left is dropped."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    owner_only_folder(path.parent)
     if path.exists() and path.stat().st_size > most_bytes:
         path.replace(path.with_name(path.name + ".1"))
-    with path.open("a+b") as file:
+    with owner_only_file(path).open("a+b") as file:
         end = file.seek(0, os.SEEK_END)
         if end and not _ends_a_line(file, end):
             file.seek(0)

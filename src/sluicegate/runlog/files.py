@@ -1,4 +1,4 @@
-"""Small files written so that a reader sees the old one or the new one, never half of one, whatever crashes."""
+"""Folders and files for their owner alone; small files that a reader sees old or new, never half, whatever crashes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,27 @@ import uuid
 from pathlib import Path
 
 
+def owner_only_folder(path: Path) -> None:
+    """Make a folder and the parents it lacks, closed to other users (0700); what is there already keeps its rights."""
+    if path.is_dir():
+        return
+    if path != path.parent:
+        owner_only_folder(path.parent)
+    path.mkdir(mode=0o700, exist_ok=True)
+
+
+def owner_only_file(path: Path) -> Path:
+    """Make an empty file that other users cannot read (0600), unless there is one; the path, to open it by."""
+    path.touch(mode=0o600)
+    return path
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write beside, flush to the disk, then rename over: readers and crashes see all of it or nothing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    owner_only_folder(path.parent)
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
-        with draft.open("w", encoding="utf-8") as file:
+        with owner_only_file(draft).open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -80,6 +80,11 @@ class Layout:
     def lock(self) -> Path:
         return self.folder / "lock"
 
+    @property
+    def spark_writes(self) -> tuple[Path, ...]:
+        """The folders below which Spark itself writes: made beforehand, closed to other users."""
+        return (self.folder / "edges", self.folder / "operators")
+
     def edge(self, stream: str) -> Path:
         return self.folder / "edges" / stream
 

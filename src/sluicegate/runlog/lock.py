@@ -8,6 +8,7 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from sluicegate.errors import BadInput, EnvironmentLacks
+from sluicegate.runlog.files import owner_only_file, owner_only_folder
 from sluicegate.runlog.layout import Layout
 
 
@@ -20,8 +21,9 @@ def no_room(layout: Layout, problem: OSError) -> EnvironmentLacks:
 def locked(layout: Layout) -> TextIOWrapper:
     """The lock of a folder, held until it is closed; a folder in which a pipeline runs is refused."""
     try:
-        layout.folder.mkdir(parents=True, exist_ok=True)
-        lock = layout.lock.open("a+", encoding="utf-8")
+        for folder in (layout.folder, *layout.spark_writes):
+            owner_only_folder(folder)
+        lock = owner_only_file(layout.lock).open("a+", encoding="utf-8")
     except OSError as problem:
         raise no_room(layout, problem) from problem
     _take(lock, layout.folder, fcntl.LOCK_EX)

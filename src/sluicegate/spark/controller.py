@@ -25,11 +25,11 @@ from sluicegate.errors import BadInput
 from sluicegate.policy.catalogue import live_policy_entry
 from sluicegate.runlog.batch_log import Tail, append_line
 from sluicegate.runlog.failures import read_failures
-from sluicegate.runlog.files import read_if_there, write_whole
+from sluicegate.runlog.files import write_whole
 from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.plan_file import OperatorPlan, PlanFile
 from sluicegate.spark.documents import decision_document, tick_document
-from sluicegate.spark.pipeline.graph import RunningGraph
+from sluicegate.spark.pipeline.graph import RunningGraph, read_graph
 from sluicegate.spark.pipeline.observing import Observer
 from sluicegate.spark.what_if import WhatIf
 
@@ -102,10 +102,10 @@ class Controller:
     """Drives ``loop.tick`` on what an observer sees."""
 
     def __init__(self, layout: Layout, control: Control) -> None:
-        text = read_if_there(layout.description)
-        if text is None:
+        graph = read_graph(layout)
+        if graph is None:
             raise BadInput(f"no pipeline in {layout.folder}: start it first")
-        self.graph = RunningGraph.from_json(text)
+        self.graph = graph
         self._layout, self._control = layout, control
         self._plan = PlanFile(layout.plan)
         self._observer = Observer.of(layout, self.graph)

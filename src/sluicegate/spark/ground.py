@@ -83,7 +83,7 @@ def ground_of(master: str, executors: str | None = None, executor_cores: int = 1
     nodes = LocalNodes(own, max((w.cores for w in status.workers), default=1)) if own and status else None
     url = status.url if status else master
     basis = {"spark.executor.cores": str(executor_cores)} | (
-        {"spark.executor.extraJavaOptions": QUICK_JAVA} if own else {}
+        {"spark.executor.extraJavaOptions": QUICK_JAVA, **own.settings()} if own else {}
     )
     if executors is None:
         return Ground(url, basis)
@@ -98,6 +98,10 @@ def ground_of(master: str, executors: str | None = None, executor_cores: int = 1
 
 def _own_cluster(master: str) -> Cluster | None:
     name, colon, folder = master.partition(":")
+    if name == "spark":
+        default = Cluster(default_folder())
+        status = default.status()
+        return default if status and status.url == master else None
     if name != OWN_CLUSTER:
         return None
     return Cluster(Path(folder) if colon else default_folder())

@@ -16,14 +16,15 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from sluicegate.errors import BadInput, EnvironmentLacks
 from sluicegate.spark.act.executors import DECOMMISSION_CONF
+from sluicegate.spark.cluster.java import JAR
 from sluicegate.spark.kafka.connector import add_connector
 
 SETTINGS: Mapping[str, str] = {
@@ -52,7 +53,6 @@ SETTINGS: Mapping[str, str] = {
     **DECOMMISSION_CONF,
 }
 
-JAR = str(Path(__file__).parent / "jvm" / "sluicegate.jar")
 ON_THIS_MACHINE: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -63,6 +63,9 @@ ON_THIS_MACHINE: Mapping[str, str] = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
 }
+# Spark's own pattern for what it keeps out of its pages and logs (`spark.redaction.regex`).
+_SECRET_KEY = re.compile(r"(?i)secret|password|token|access[.]?key")
+_CLUSTER_SECRET = "spark.authenticate.secret"
 # Executors elsewhere need the jar's classes too; Spark brings it to them.
 ELSEWHERE: Mapping[str, str] = {"spark.jars": JAR, "spark.driver.extraClassPath": JAR}
 _ANSWERS_WITHIN_S = 5.0
@@ -116,10 +119,12 @@ def spark_session(
     check_reachable(master)
     # The bridge to Java logs a trace for every call that was under way when Java ended: for those who set up logging.
     logging.getLogger("py4j").addHandler(logging.NullHandler())
+    wanted = {**SETTINGS, **(ON_THIS_MACHINE if near else ELSEWHERE), **_guarded(master), **(settings or {})}
     builder = SparkSession.builder.master(master).appName(name)
-    for key, value in {**SETTINGS, **(ON_THIS_MACHINE if near else ELSEWHERE), **(settings or {})}.items():
+    for key, value in wanted.items():
         builder = builder.config(key, value)
     try:
+        _start_java({"spark.master": master, "spark.app.name": name, **wanted})
         session = builder.getOrCreate()
     except (Py4JError, PySparkException, OSError) as problem:
         told = _said(problem)
@@ -189,3 +194,32 @@ def _said(problem: Exception) -> str:
     thrown = getattr(problem, "java_exception", None)
     told = str(problem) if thrown is None else thrown.toString()
     return next((line.strip() for line in str(told).splitlines() if line.strip()), type(problem).__name__)[:300]
+
+
+def _guarded(master: str) -> Mapping[str, str]:
+    """In local mode too the driver listens on loopback, where any user of the machine could send it objects to load.
+
+    Spark makes up a secret for itself there; on a cluster the secret must be the cluster's.
+    """
+    return {"spark.authenticate": "true"} if re.fullmatch(r"local(\[.*\])?", master) else {}
+
+
+def _start_java(settings: Mapping[str, str]) -> None:
+    """Start Spark's Java process, unless it runs, with no secret on its command line, which other users can list.
+
+    PySpark would put every setting there; those left out reach Spark over the authenticated connection to that process.
+    """
+    public = SparkConf(loadDefaults=False)
+    public.setAll([(key, value) for key, value in settings.items() if not _SECRET_KEY.search(key)])
+    SparkContext._ensure_initialized(conf=public)
+    if _CLUSTER_SECRET in settings:
+        _remember(settings[_CLUSTER_SECRET])
+
+
+def _remember(secret: str) -> None:
+    """Put a cluster's secret where Spark looks first: one that a local session of this process left there is stale."""
+    java = SparkContext._jvm
+    assert java is not None
+    found = java.org.apache.hadoop.security.Credentials()
+    found.addSecretKey(java.org.apache.hadoop.io.Text("sparkCookie"), secret.encode())
+    java.org.apache.hadoop.security.UserGroupInformation.getCurrentUser().addCredentials(found)

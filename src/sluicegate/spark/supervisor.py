@@ -15,6 +15,7 @@ import time
 from types import TracebackType
 
 from sluicegate.errors import SluicegateError
+from sluicegate.runlog.files import owner_only_file
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.controller import Control
 
@@ -75,7 +76,7 @@ class Supervisor:
         self._started_s = time.time()
         arguments = [str(self._layout.folder), *self._control.arguments(), f"--parent={os.getpid()}"]
         command = [sys.executable, "-m", "sluicegate.spark.controller", *arguments]
-        with self._layout.controller_log.open("ab") as log:
+        with owner_only_file(self._layout.controller_log).open("ab") as log:
             # A group of its own: Ctrl-C ends the load, and the controller goes on until the last row is out.
             return subprocess.Popen(command, stdout=log, stderr=log, process_group=0)
 

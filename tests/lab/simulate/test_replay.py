@@ -10,14 +10,10 @@ from numpy.typing import NDArray
 
 from sluicegate.errors import BadInput
 from sluicegate.forecast.catalogue import forecaster
-from sluicegate.lab.replay.jobs import Job, facts_of, record, run_one
-from sluicegate.lab.replay.lane import Lane
-from sluicegate.lab.replay.players import ALL, names_from, player
-from sluicegate.lab.replay.pool import play
-from sluicegate.lab.replay.protocol import PROTOCOLS, protocol_named
-from sluicegate.lab.replay.replay import Options, Result, TraceReport, jobs_of, replay
-from sluicegate.lab.replay.score import backlog, scored, yardstick
-from sluicegate.lab.replay.truth import DEFAULT_POINTS, truth_of
+from sluicegate.lab.replay.jobs import Job, backlog, facts_of, record, run_one, scored, yardstick
+from sluicegate.lab.replay.players import ALL, Lane, names_from, player
+from sluicegate.lab.replay.replay import Options, Result, TraceReport, jobs_of, play, replay
+from sluicegate.lab.replay.world import DEFAULT_POINTS, PROTOCOLS, protocol_named, truth_of
 from sluicegate.policy.peers.recent_peak_grid import cheapest_recent_peak
 
 Floats = NDArray[np.float64]
@@ -241,7 +237,7 @@ def test_a_trace_with_silent_hours_is_replayed() -> None:
 
 @pytest.mark.parametrize(
     ("given", "problem"),
-    [("sluicgate", "did you mean 'sluicegate'"), (" , ", "no policies"), ("ds2,nothing-like-it", "unknown policy")],
+    [("slucegate", "did you mean 'sluicegate'"), (" , ", "no policies"), ("ds2,nothing-like-it", "unknown policy")],
 )
 def test_unknown_policies_are_refused(given: str, problem: str) -> None:
     with pytest.raises(BadInput, match=problem):

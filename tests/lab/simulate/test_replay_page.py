@@ -5,11 +5,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from sluicegate.lab.replay.charts import pareto
-from sluicegate.lab.replay.page import replay_page
-from sluicegate.lab.replay.protocol import PROTOCOLS
+from sluicegate.lab.replay.page import pareto, replay_page
 from sluicegate.lab.replay.replay import Options, TraceReport, replay
-from sluicegate.lab.replay.truth import DEFAULT_POINTS, truth_of
+from sluicegate.lab.replay.world import DEFAULT_POINTS, PROTOCOLS, truth_of
 
 TRUTH = truth_of(DEFAULT_POINTS)
 

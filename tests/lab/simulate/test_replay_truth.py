@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluicegate.lab.replay.truth import (
+from sluicegate.lab.replay.world import (
     DEFAULT_POINTS,
     draws_of,
     hindsight,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sluicegate.lab.replay.protocol import PROTOCOLS
 from sluicegate.lab.replay.replay import Options, TraceReport, replay
 from sluicegate.lab.replay.sweep import play_on
-from sluicegate.lab.replay.truth import DEFAULT_POINTS, truth_of
+from sluicegate.lab.replay.world import DEFAULT_POINTS, PROTOCOLS, truth_of
 from sluicegate.spark.session import spark_session
 
 

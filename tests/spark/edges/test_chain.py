@@ -147,6 +147,8 @@ def test_data_is_checked_block_by_block(tmp_path: Path) -> None:
 def test_a_record_that_is_torn_says_nothing(tmp_path: Path) -> None:
     mark = tmp_path / "newest"
     assert read_mark(mark) is None
+    mark.write_bytes(b"garbage " * 9)
+    assert read_mark(mark) is None
     write_mark(mark, 41)
     write_mark(mark, 42)
     assert read_mark(mark) == 42
@@ -158,3 +160,11 @@ def test_an_offset_that_was_changed_is_refused_and_one_of_an_older_version_is_no
     assert next_of(offset_of("edge", 7)) == 7 == next_of('{"edge": "edge", "next": 7}')
     with pytest.raises(ValueError, match="was changed"):
         next_of(offset_of("edge", 7).replace("7,", "8,"))
+
+
+def test_a_record_that_cannot_be_written_does_not_undo_a_publication(edge: FolderEdge) -> None:
+    """Else a feed would be told to append a table again that is there."""
+    (edge.folder / "newest").unlink()
+    (edge.folder / "newest").mkdir()
+    publish(edge, 5)
+    assert [one.number for one in edge.whole()] == list(range(6))

@@ -1,14 +1,182 @@
-"""A replay as one page of HTML that needs nothing else: pictures, table, and what was done to the data."""
+"""A replay as one page of HTML that needs nothing else: pictures, table, and what was done to the data.
+
+The pictures are SVG text: cost against violations, and load, capacity and machines over time.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 
-from sluicegate.lab.replay.charts import family, machines, minutes_a_point, over_time, pareto
+import numpy as np
+from numpy.typing import NDArray
+
 from sluicegate.lab.replay.replay import Options, Result, TraceReport
-from sluicegate.lab.replay.truth import Truth
+from sluicegate.lab.replay.world import Truth
 from sluicegate.report.page import page
+from sluicegate.report.svg import Axis, Frame, line, pixels, round_ticks, stepped
+
+Floats = NDArray[np.float64]
+
+_PARETO = Frame(height=420, top=16, bottom=44)
+_TIME = Frame()
+_POINTS = 800  # a line with more than about one point a pixel says nothing more
+_NEVER = 1e-5  # violations below this are drawn at it: a logarithm has no zero
+_CHARACTER, _LINE = 7.2, 14  # the room a label takes, in pixels
+
+
+def pareto(report: TraceReport, target: float) -> str:
+    """Cost over hindsight against the share of late minutes, both logarithmic; lower left is better."""
+    frame = _PARETO
+    costs = [r.cost_vs_hindsight for r in report.results]
+    lates = [max(1 - r.qos, _NEVER) for r in report.results]
+    x = frame.x(min(*costs, 1.0) / 1.15, max(*costs, 2.0) * 1.25, log=True)
+    y = frame.y(min(*lates, (1 - target) / 4) / 1.6, max(*lates, 0.02) * 1.6, log=True)
+    parts = [_grid_x(x, _cost_ticks(x), "machines paid for, times the hindsight minimum")]
+    parts.append(frame.rows(y, [t for t in (1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0) if y.low < t < y.high], _late_text))
+    goal = y.at(1 - target)
+    parts.append(frame.across(goal, "goal"))
+    parts.append(f'<text class="small" x="{x.end}" y="{goal - 5:.1f}" text-anchor="end">target</text>')
+    spots = [(x.at(cost), y.at(late)) for cost, late in zip(costs, lates, strict=True)]
+    runnable = [spot for r, spot in zip(report.results, spots, strict=True) if family(r.policy) != "bound"]
+    parts.append(_frontier(runnable))
+    parts += _dots(report.results, spots)
+    return frame.picture(parts, "Cost against violations")
+
+
+def over_time(report: TraceReport, result: Result, truth: Truth, colour: int) -> str:
+    """The load and the mean capacity of what one policy ran, minute by minute in the first run."""
+    frame, bucket = _TIME, _bucket(len(report.rates_per_s))
+    load = _buckets(report.rates_per_s, bucket, np.maximum)
+    carried = _buckets(truth.mean_per_s[result.serving], bucket, np.minimum)
+    x = frame.x(0.0, len(report.rates_per_s) / 1440)
+    y = frame.y(0.0, 1.08 * float(max(load.max(), carried.max())))
+    at = np.arange(len(load)) * bucket / 1440
+    parts = [frame.rows(y, round_ticks(y.high), lambda v: f"{v:,.0f}"), _days(x, frame.height)]
+    around = [(0.0, 0.0), *zip(at, load, strict=True), (float(at[-1]), 0.0)]
+    parts.append(f'<polygon class="load" points="{pixels(x, y, around)}"/>')
+    parts.append(_line(x, y, at, carried, colour))
+    return frame.picture(parts, f"Load and capacity under {result.policy}")
+
+
+def machines(report: TraceReport, chosen: Sequence[tuple[Result, int]]) -> str:
+    """The machines that served, of several policies, each with its colour."""
+    frame, bucket = _TIME, _bucket(len(report.rates_per_s))
+    tracks = [_buckets(result.serving.astype(np.float64), bucket, np.maximum) for result, _ in chosen]
+    x = frame.x(0.0, len(report.rates_per_s) / 1440)
+    y = frame.y(0.0, 1.08 * max(float(track.max()) for track in tracks))
+    at = np.arange(len(tracks[0])) * bucket / 1440
+    parts = [frame.rows(y, round_ticks(y.high), lambda v: f"{v:g}"), _days(x, frame.height)]
+    parts += [_line(x, y, at, track, colour) for track, (_, colour) in zip(tracks, chosen, strict=True)]
+    return frame.picture(parts, "Machines")
+
+
+def minutes_a_point(report: TraceReport) -> int:
+    return _bucket(len(report.rates_per_s))
+
+
+def _bucket(steps: int) -> int:
+    return max(1, -(-steps // _POINTS))
+
+
+def _buckets(values: Floats, size: int, take: np.ufunc) -> Floats:
+    reduced: Floats = take.reduceat(values, np.arange(0, len(values), size))
+    return reduced
+
+
+def _grid_x(x: Axis, ticks: Sequence[float], title: str) -> str:
+    low = _PARETO.height - _PARETO.bottom
+    marks = "".join(
+        f'<line class="grid" x1="{x.at(t):.1f}" x2="{x.at(t):.1f}" y1="{_PARETO.top}" y2="{low}"/>'
+        f'<text class="small" x="{x.at(t):.1f}" y="{low + 16}" text-anchor="middle">{t:g}x</text>'
+        for t in ticks
+    )
+    middle, below = (x.start + x.end) / 2, _PARETO.height - 6
+    return f'{marks}<text class="small" x="{middle}" y="{below}" text-anchor="middle">{title}</text>'
+
+
+def _days(x: Axis, height: int) -> str:
+    every = max(1, math.ceil(x.high / 10))
+    unit, step = ("day", float(every)) if x.high > 2 else ("hour", 1 / 24 * max(1, math.ceil(x.high * 24 / 10)))
+    count = int(x.high / step) + 1
+    return "".join(
+        f'<text class="small" x="{x.at(i * step):.1f}" y="{height - 10}" text-anchor="middle">'
+        f"{unit} {i * every if unit == 'day' else round(i * step * 24)}</text>"
+        for i in range(count)
+        if i * step <= x.high
+    )
+
+
+def _line(x: Axis, y: Axis, at: Floats, values: Floats, colour: int) -> str:
+    """Steps, as machines come and go at once."""
+    return line(x, y, stepped(list(zip(at.tolist(), values.tolist(), strict=True))), f"c{colour}")
+
+
+def _frontier(spots: Sequence[tuple[float, float]]) -> str:
+    """Through the policies that none beats in both, of those that can be run; on the screen low is a large y."""
+    best: list[tuple[float, float]] = []
+    for spot in sorted(spots, key=lambda s: (s[0], -s[1])):
+        if not best or spot[1] > best[-1][1]:
+            best.append(spot)
+    points = " ".join(f"{px:.1f},{py:.1f}" for px, py in best)
+    return f'<polyline class="frontier" points="{points}"/>'
+
+
+def _dots(results: Sequence[Result], spots: Sequence[tuple[float, float]]) -> list[str]:
+    taken = [(px - 6, py - 6, px + 6, py + 6) for px, py in spots]
+    parts: list[str] = []
+    for result, (px, py) in zip(results, spots, strict=True):
+        told = f"{result.policy}: {result.qos:.3%} on time at {result.cost_vs_hindsight:.2f}x hindsight"
+        parts.append(
+            f'<circle class="dot {family(result.policy)}" cx="{px:.1f}" cy="{py:.1f}" r="5">'
+            f"<title>{escape(told)}</title></circle>"
+        )
+        box = _room(result.policy, px, py, taken)
+        taken.append(box)
+        style = "label own" if result.policy == "sluicegate" else "label"
+        parts.append(f'<text class="{style}" x="{box[0]:.1f}" y="{box[3] - 3:.1f}">{escape(result.policy)}</text>')
+    return parts
+
+
+Box = tuple[float, float, float, float]
+
+
+def _room(text: str, px: float, py: float, taken: Sequence[Box]) -> Box:
+    """Of the places around a dot the one where its name covers least."""
+    wide = _CHARACTER * len(text)
+    corners = [(px + 9, py - _LINE / 2), (px - 9 - wide, py - _LINE / 2)]
+    corners += [(px - wide / 2, py + s * k * _LINE - _LINE / 2) for k in (1.2, 2.2, 3.2) for s in (-1, 1)]
+    corners += [(px + 9, py + s * _LINE - _LINE / 2) for s in (-1, 1)]
+    boxes = [(left, top, left + wide, top + _LINE) for left, top in corners]
+    return min(boxes, key=lambda box: sum(_overlap(box, other) for other in taken) + _outside(box))
+
+
+def _overlap(a: Box, b: Box) -> float:
+    wide, high = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+    return wide * high if wide > 0 and high > 0 else 0.0
+
+
+def _outside(box: Box) -> float:
+    return 1e6 if box[0] < _PARETO.left or box[2] > _PARETO.width or box[1] < 0 else 0.0
+
+
+def family(policy: str) -> str:
+    """How a policy is coloured: our own, the paper's, the bounds nobody can run, and the peers."""
+    if policy == "sluicegate":
+        return "own"
+    if policy.startswith("uncertainty"):
+        return "paper"
+    return "bound" if "hindsight" in policy or policy == "static-peak" else "peer"
+
+
+def _cost_ticks(x: Axis) -> list[float]:
+    return [t for t in (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0) if x.low < t < x.high]
+
+
+def _late_text(share: float) -> str:
+    return "never" if share <= _NEVER else f"{100 * share:g}%"
+
 
 _SHOWN = ("sluicegate", "recent-peak", "uncertainty-7", "hindsight")
 _STYLE = """

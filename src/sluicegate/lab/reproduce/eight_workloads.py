@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluicegate.config.trace_file import read_trace
-from sluicegate.lab.replay.truth import LEAST_TABLE, Point
+from sluicegate.lab.replay.world import LEAST_TABLE, Point
 
 Floats = NDArray[np.float64]
 

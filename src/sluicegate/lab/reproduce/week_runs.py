@@ -7,11 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from sluicegate.lab.replay.jobs import Job, facts_of
-from sluicegate.lab.replay.pool import Progress, play
-from sluicegate.lab.replay.protocol import PROTOCOLS
-from sluicegate.lab.replay.score import yardstick
-from sluicegate.lab.replay.truth import truth_of
+from sluicegate.lab.replay.jobs import Job, facts_of, yardstick
+from sluicegate.lab.replay.replay import Progress, play
+from sluicegate.lab.replay.world import PROTOCOLS, truth_of
 from sluicegate.lab.reproduce.eight_workloads import UNITS, Floats, Workload
 from sluicegate.model.mst import choose_model
 

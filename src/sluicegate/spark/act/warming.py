@@ -16,6 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from sluicegate.runlog.files import owner_only_folder
 from sluicegate.spark.act.places import in_tasks
 from sluicegate.spark.act.scheduler import Executor
 from sluicegate.spark.edges.kept import exact_paths
@@ -47,6 +48,7 @@ class Warming:
     def _make_warm(self, executor: Executor) -> None:
         folder = self._folder / executor.id
         try:
+            owner_only_folder(self._folder)
             for _ in range(_ROUNDS):
                 _through_all(self._spark, executor, folder)
         except (PySparkException, Py4JError):

@@ -12,7 +12,7 @@ from sluicegate.config.goal_text import goal_from
 from sluicegate.errors import BadInput
 from sluicegate.policy.catalogue import live_policy_entry
 from sluicegate.spark.act.executors import DECOMMISSION_CONF
-from sluicegate.spark.session import JAR
+from sluicegate.spark.cluster.java import JAR
 
 PREFIX = "spark.sluicegate."
 PLUGIN = "sluicegate.attach.SluicegatePlugin"

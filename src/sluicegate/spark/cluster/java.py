@@ -15,6 +15,7 @@ from pathlib import Path
 from sluicegate.errors import EnvironmentLacks
 
 LOOPBACK = "127.0.0.1"
+JAR = str(Path(__file__).parents[1] / "jvm" / "sluicegate.jar")
 # A master or a worker keeps lists of names, no rows: a quarter of the gigabyte Spark would give it is plenty.
 DAEMON_MEMORY = "256m"
 # The quick compiler and the plain collector: starting a process takes half the processor time. Right for daemons, which
@@ -62,5 +63,6 @@ def daemon_environment(host: str, settings: Mapping[str, str]) -> dict[str, str]
         "SPARK_LOCAL_IP": host,
         "SPARK_PUBLIC_DNS": host,
         "SPARK_DAEMON_MEMORY": DAEMON_MEMORY,
+        "SPARK_DAEMON_CLASSPATH": JAR,
         "SPARK_DAEMON_JAVA_OPTS": f"{QUICK_JAVA} {theirs} {ours}",
     }

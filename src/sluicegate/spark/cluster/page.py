@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
@@ -45,9 +46,9 @@ class MasterPage:
     applications: tuple[Application, ...]
 
 
-def master_page(page: str) -> MasterPage | None:
+def master_page(page: str, password: str) -> MasterPage | None:
     """What the master says now; ``None`` if it does not answer."""
-    found = _document(page)
+    found = _document(page, password)
     if found is None or "activeapps" not in found:
         return None
     # Of two entries of one port the later one counts: a dead worker stays listed beside the one that took its port.
@@ -58,9 +59,9 @@ def master_page(page: str) -> MasterPage | None:
     return MasterPage(found["status"] == "ALIVE", {worker.port: worker for worker in workers}, applications)
 
 
-def executors_of(page: str) -> tuple[str, ...] | None:
+def executors_of(page: str, password: str) -> tuple[str, ...] | None:
     """The executors a worker runs, as ``APPLICATION/ID``; ``None`` if it does not answer."""
-    found = _document(page)
+    found = _document(page, password)
     if found is None or "executors" not in found:
         return None
     return tuple(f"{entry['appid']}/{entry['id']}" for entry in found["executors"])
@@ -79,11 +80,12 @@ def _worker(entry: Mapping[str, Any]) -> WorkerPage:
     )
 
 
-def _document(page: str) -> dict[str, Any] | None:
+def _document(page: str, password: str) -> dict[str, Any] | None:
+    credentials = b64encode(f"sluicegate:{password}".encode()).decode()
     # Straight there: the page is on loopback, and a proxy of the environment must not come between.
     connection = HTTPConnection(urlsplit(page).netloc, timeout=_PATIENCE_S)
     try:
-        connection.request("GET", "/json/")
+        connection.request("GET", "/json/", headers={"Authorization": f"Basic {credentials}"})
         found = json.loads(connection.getresponse().read())
     except (OSError, HTTPException, ValueError):
         return None

@@ -10,14 +10,22 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sluicegate.errors import BadInput, EnvironmentLacks
+from sluicegate.runlog.files import owner_only_folder
 from sluicegate.spark.cluster.daemons import Daemon, free_port, launch, log_tail, own_address, require_free, stop
 from sluicegate.spark.cluster.java import LOOPBACK, daemon_command, daemon_environment
-from sluicegate.spark.cluster.page import executors_of, master_page
+from sluicegate.spark.cluster.page import MasterPage, executors_of, master_page
+from sluicegate.spark.cluster.secret import (
+    application_settings,
+    forget_secret,
+    new_secret,
+    page_password,
+    properties_file,
+)
 from sluicegate.spark.cluster.state import ClusterState, read_state, sole_writer, write_state
 from sluicegate.spark.cluster.status import ClusterStatus, status_of
 from sluicegate.spark.cluster.waiting import wait_until
@@ -33,6 +41,10 @@ _DAEMON_SETTINGS = {
     "spark.port.maxRetries": "0",
     # A second way in, without a password, that nobody here needs.
     "spark.master.rest.enabled": "false",
+    # Pages show executors' logs, and can stop what runs: for the owner's eyes, and for looking only.
+    "spark.ui.filters": "sluicegate.OwnerPages",
+    "spark.ui.killEnabled": "false",
+    "spark.master.ui.decommission.allow.mode": "DENY",
     "spark.decommission.enabled": "true",
     "spark.worker.decommission.signal": _DRAIN.name.removeprefix("SIG"),
 }
@@ -70,6 +82,10 @@ class Cluster:
         state = read_state(self.folder)
         return None if state is None else status_of(self.folder, state, "")
 
+    def settings(self) -> Mapping[str, str]:
+        """What an application needs to be let in: it holds the secret, so it is for its Spark session alone."""
+        return application_settings(self.folder)
+
     def add_workers(self, count: int, cores: int = 1, memory: str = "1g") -> list[str]:
         """Start more workers and wait until the master has them; their names."""
         _require_size(count, cores, memory)
@@ -82,13 +98,13 @@ class Cluster:
         """Drain workers, then stop them. One that is not empty in time goes on draining: call again to wait on."""
         state = self._running()
         leaving = [state.worker(name) for name in dict.fromkeys(names)]
-        pages = _worker_pages(state)
+        pages = self._worker_pages(state)
         for worker in leaving:
             worker.send(_DRAIN)
         left: list[Daemon] = []
 
         def all_empty() -> bool:
-            left[:] = [worker for worker in leaving if not _is_empty(worker, pages.get(worker.port), state.page)]
+            left[:] = [worker for worker in leaving if not self._is_empty(worker, pages.get(worker.port), state)]
             return not left
 
         wait_until(all_empty, patience_s, _POLL_S)
@@ -115,13 +131,14 @@ class Cluster:
             raise
 
     def _start_master(self, port: int | None) -> ClusterState:
+        new_secret(self.folder)
         chosen = free_port() if port is None else require_free(port)
         page_port = free_port()
         ports = ("--port", str(chosen), "--webui-port", str(page_port))
         master = self._launch("master", LOOPBACK, chosen, "org.apache.spark.deploy.master.Master", *ports)
         state = ClusterState(master, page_port)
         write_state(self.folder, state)
-        self._await_all([master], lambda _: (page := master_page(state.page)) is not None and page.ready)
+        self._await_all([master], lambda _: (page := self._page(state)) is not None and page.ready)
         return state
 
     def _add(self, state: ClusterState, count: int, cores: int, memory: str) -> ClusterState:
@@ -135,7 +152,7 @@ class Cluster:
                 # Written at once: should this process be killed now, `down` still finds the worker.
                 state = replace(state, workers=(*state.workers, added[-1]), started=number)
                 write_state(self.folder, state)
-            self._await_all(added, lambda worker: _state_of(worker, state.page) == "ALIVE")
+            self._await_all(added, lambda worker: _state_of(worker, self._page(state)) == "ALIVE")
         except BaseException:
             self._forget_locked(added)
             raise
@@ -143,17 +160,19 @@ class Cluster:
         return state
 
     def _launch_worker(self, number: int, master: str, cores: int, memory: str) -> Daemon:
-        host, port = own_address(number), free_port()
+        host, port, work = own_address(number), free_port(), self.folder.resolve() / "work"
+        owner_only_folder(work)
         ports = ("--port", str(port), "--webui-port", "0")
-        size = ("--cores", str(cores), "--memory", memory, "--work-dir", str(self.folder.resolve() / "work"))
+        size = ("--cores", str(cores), "--memory", memory, "--work-dir", str(work))
         main_class = "org.apache.spark.deploy.worker.Worker"
         return self._launch(f"worker-{number}", host, port, main_class, *ports, *size, master)
 
     def _launch(self, name: str, host: str, port: int, main_class: str, *arguments: str) -> Daemon:
         log = self.folder.resolve() / "logs" / f"{name}.log"
-        log.parent.mkdir(exist_ok=True)
+        owner_only_folder(log.parent)
         log.unlink(missing_ok=True)
-        command = daemon_command(main_class, "--host", host, *arguments)
+        settings = ("--properties-file", str(properties_file(self.folder)))
+        command = daemon_command(main_class, "--host", host, *settings, *arguments)
         return launch(name, command, daemon_environment(host, _DAEMON_SETTINGS), log, port)
 
     def _await_all(self, daemons: Sequence[Daemon], ready: Callable[[Daemon], bool]) -> None:
@@ -181,6 +200,24 @@ class Cluster:
             stop(state.workers, _GRACE_S)
             stop([state.master], _GRACE_S)
         write_state(self.folder, None)
+        forget_secret(self.folder)
+
+    def _page(self, state: ClusterState) -> MasterPage | None:
+        return master_page(state.page, page_password(self.folder))
+
+    def _worker_pages(self, state: ClusterState) -> dict[int, str]:
+        """The page of every worker the master knows, by the worker's port."""
+        page = self._page(state)
+        if page is None:
+            raise EnvironmentLacks(f"the master {state.url} does not answer, so nothing is drained: try again")
+        return {port: seen.page for port, seen in page.workers.items()}
+
+    def _is_empty(self, worker: Daemon, page: str | None, state: ClusterState) -> bool:
+        """Whether a worker can be stopped: it has ended, or is given nothing new and runs no executor."""
+        if not worker.alive or page is None:
+            return True
+        gone = _state_of(worker, self._page(state)) in ("DECOMMISSIONED", "DEAD")
+        return gone and executors_of(page, page_password(self.folder)) == ()
 
 
 def _require_size(workers: int, cores: int, memory: str) -> None:
@@ -204,22 +241,6 @@ def _already(missing: int, port: int | None, state: ClusterState) -> str:
     return note if port in (None, state.master.port) else f"{note}; on port {state.master.port}, not {port}"
 
 
-def _state_of(worker: Daemon, master: str) -> str | None:
-    page = master_page(master)
+def _state_of(worker: Daemon, page: MasterPage | None) -> str | None:
     seen = page.workers.get(worker.port) if page else None
     return seen.state if seen else None
-
-
-def _worker_pages(state: ClusterState) -> dict[int, str]:
-    """The page of every worker the master knows, by the worker's port."""
-    page = master_page(state.page)
-    if page is None:
-        raise EnvironmentLacks(f"the master {state.url} does not answer, so nothing is drained: try again")
-    return {port: seen.page for port, seen in page.workers.items()}
-
-
-def _is_empty(worker: Daemon, page: str | None, master: str) -> bool:
-    """Whether a worker can be stopped: it has ended, or is given nothing new and runs no executor."""
-    if not worker.alive or page is None:
-        return True
-    return _state_of(worker, master) in ("DECOMMISSIONED", "DEAD") and executors_of(page) == ()

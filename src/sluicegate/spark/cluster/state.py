@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from sluicegate.errors import BadInput, EnvironmentLacks
+from sluicegate.runlog.files import owner_only_file, owner_only_folder, write_whole
 from sluicegate.runlog.home import home_folder
 from sluicegate.spark.cluster.daemons import Daemon
 from sluicegate.spark.cluster.java import LOOPBACK
@@ -80,17 +81,15 @@ def write_state(folder: Path, state: ClusterState | None) -> None:
     if state is None:
         path.unlink(missing_ok=True)
         return
-    beside = path.with_suffix(".new")
-    beside.write_text(json.dumps(asdict(state), indent=2) + "\n", encoding="utf-8")
-    beside.replace(path)
+    write_whole(path, json.dumps(asdict(state), indent=2) + "\n")
 
 
 @contextmanager
 def sole_writer(folder: Path) -> Iterator[None]:
     """One command at a time changes a cluster; a second one waits for the first."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / "lock").open("w")
+        owner_only_folder(folder)
+        lock = owner_only_file(folder / "lock").open("w")
     except OSError as problem:
         raise EnvironmentLacks(f"{folder}: cannot be written ({problem.strerror}); choose another folder") from None
     with lock:

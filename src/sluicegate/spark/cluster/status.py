@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sluicegate.spark.cluster.daemons import Daemon, log_tail
 from sluicegate.spark.cluster.page import Application, MasterPage, master_page
+from sluicegate.spark.cluster.secret import page_password
 from sluicegate.spark.cluster.state import ClusterState
 
 _WORDS = {"ALIVE": "alive", "DECOMMISSIONED": "draining"}
@@ -47,7 +48,7 @@ class ClusterStatus:
 
 def status_of(folder: Path, state: ClusterState, note: str) -> ClusterStatus:
     """Ask the master, unless it has ended."""
-    page = master_page(state.page) if state.master.alive else None
+    page = master_page(state.page, page_password(folder)) if state.master.alive else None
     return ClusterStatus(
         folder=folder,
         url=state.url,

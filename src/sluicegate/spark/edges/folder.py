@@ -13,6 +13,7 @@ Nothing vanishes: a manifest that is missing or was changed is refused with ``Ed
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from collections.abc import Container, Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ from pathlib import Path
 
 from sluicegate.domain.births import Births
 from sluicegate.errors import BadInput
-from sluicegate.runlog.files import read_if_there, write_whole
+from sluicegate.runlog.files import owner_only_folder, read_if_there, write_whole
 from sluicegate.spark.edges.manifest import DataFile, Manifest
 from sluicegate.spark.edges.marks import read_mark, write_mark
 from sluicegate.spark.edges.seal import opened, sealed, unsealed
@@ -40,7 +41,7 @@ class FolderEdge:
         known = self._schema()
         if known is None:
             for name in ("manifests", "data"):
-                (self.folder / name).mkdir(parents=True, exist_ok=True)
+                owner_only_folder(self.folder / name)
             if not self._oldest.exists() and not self.numbers():
                 write_mark(self._oldest, 0)
             write_whole(self.folder / "edge.json", sealed(schema_json))
@@ -135,7 +136,8 @@ class FolderEdge:
             number, filled, counted, born, at_s, watermark_ms if advances else known_ms, advances, before=seal
         )
         write_whole(self.manifest_path(number), manifest.to_json())
-        write_mark(self._newest, number)
+        with contextlib.suppress(OSError):  # it is published, whatever becomes of the record
+            write_mark(self._newest, number)
         return manifest
 
     def numbers(self) -> list[int]:
@@ -195,7 +197,7 @@ class FolderEdge:
             if manifest is not None:
                 self._check_link(found[-1] if found else None, manifest)
                 found.append(manifest)
-            elif number >= self.oldest(numbers) or number == end - 1:  # the newest is never deleted
+            elif number >= self.oldest(numbers):  # asked again: it may be deleted while we read
                 raise manifest_spoiled(self.folder, number, f"is missing, and {end} were published")
         return found
 
@@ -227,13 +229,19 @@ class FolderEdge:
         numbers = self.numbers()
         gone = [number for number in numbers[:-1] if number < until]
         if gone:
-            write_mark(self._oldest, min(until, numbers[-1]))
+            self._mark_oldest(min(until, numbers[-1]))
         for number in gone:
             homes = self._homes(number)
             self.manifest_path(number).unlink(missing_ok=True)
             for home in homes:
                 shutil.rmtree(home, ignore_errors=True)
         return len(gone)
+
+    def _mark_oldest(self, number: int) -> None:
+        try:
+            write_mark(self._oldest, number)
+        except OSError:  # a full disk must not keep from making room: without a record the manifests themselves count
+            self._oldest.unlink(missing_ok=True)
 
     def _homes(self, number: int) -> list[Path]:
         """The folders with the files of a manifest; of one that cannot be read any more, all that have its number."""

@@ -16,9 +16,11 @@ from pathlib import Path
 def write_mark(path: Path, number: int) -> None:
     """All in one write of always the same length: readers see the old number or the new one."""
     digits = f"{number:012d}"
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    text = f"{digits} {zlib.crc32(digits.encode()):08x}\n".encode()
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
-        os.write(handle, f"{digits} {zlib.crc32(digits.encode()):08x}\n".encode())
+        os.write(handle, text)
+        os.ftruncate(handle, len(text))  # of whatever else stood there
     finally:
         os.close(handle)
 

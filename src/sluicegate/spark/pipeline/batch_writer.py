@@ -263,7 +263,7 @@ class BatchWriter:
         for output, edge in self.writes.items():
             if output in found:
                 found[output].rename(edge.folder / "data" / home)
-            files[output] = _listed(edge, f"data/{home}", sums)
+            files[output] = _listed(edge, f"data/{home}", sums, f"{OUTPUT}={output}/")
         draft.rmdir()
         return files
 
@@ -283,24 +283,32 @@ def _save(batch: DataFrame, folder: Path, passing: bool, by_output: bool = False
 
 
 def _told_sums(folder: Path) -> dict[str, tuple[int, str]]:
-    """By file name: its bytes and checksums, as the tasks that wrote a folder left them beside the files."""
+    """By path in a folder: a file's bytes and checksums, as the tasks that wrote them left them there.
+
+    A task gives its files of several outputs one name: only their paths differ.
+    """
     found: dict[str, tuple[int, str]] = {}
     for told in folder.glob("_sums-*") if folder.exists() else ():
         for line in told.read_text(encoding="utf-8").splitlines():
             path, size, sums = line.split("\t")
-            found[Path(path).name] = (int(size), sums)
+            found[path] = (int(size), sums)
         told.unlink()
     return found
 
 
-def _listed(edge: FolderEdge, home: str, sums: Mapping[str, tuple[int, str]]) -> tuple[DataFile, ...]:
-    """The files of a folder with their rows, which Parquet keeps in its footer; a folder without rows goes."""
+def _listed(edge: FolderEdge, home: str, sums: Mapping[str, tuple[int, str]], under: str = "") -> tuple[DataFile, ...]:
+    """The files of a folder with their rows, which Parquet keeps in its footer; a folder without rows goes.
+
+    ``sums`` are known by the paths that files had when they were written, ``under`` a folder of their own.
+    """
     folder = edge.folder / home
     if not folder.exists():
         return ()
     paths = sorted(path for path in folder.iterdir() if path.suffix == ".parquet")
     files = [
-        DataFile(f"{home}/{path.name}", pq.read_metadata(path).num_rows, *(sums.get(path.name) or sums_of(path)))
+        DataFile(
+            f"{home}/{path.name}", pq.read_metadata(path).num_rows, *(sums.get(under + path.name) or sums_of(path))
+        )
         for path in paths
     ]
     filled = tuple(file for file in files if file.rows)

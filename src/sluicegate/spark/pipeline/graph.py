@@ -13,7 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sluicegate.domain import SINK, SOURCE, Edge, Operator, Topology
+from sluicegate.runlog.files import read_if_there
+from sluicegate.runlog.layout import Layout
 from sluicegate.spark.edges.seal import opened, sealed
+from sluicegate.spark.edges.spoiled import EdgeSpoiled
 from sluicegate.spark.pipeline.declaration import Pipeline
 from sluicegate.spark.pipeline.fusion import COSTS, Group, groups_of
 
@@ -108,6 +111,19 @@ class RunningGraph:
         writers = {stream: other.name for other in self.nodes for stream in other.writes}
         named = [f"{SOURCE}:{s}" if s in self.sources else writers[s] for s in node.reads]
         return named if node.source is None else [f"{SOURCE}:{node.source}"]
+
+
+def read_graph(layout: Layout) -> RunningGraph | None:
+    """The pipeline that a folder describes; ``None`` where it describes none."""
+    try:
+        text = read_if_there(layout.description)
+        return None if text is None else RunningGraph.from_json(text)
+    except ValueError as problem:
+        what = "is no text" if isinstance(problem, UnicodeError) else str(problem)
+        raise EdgeSpoiled(
+            f"{layout.description} {what}: restore it from a backup, or, if the pipeline is the same as before, delete "
+            "it: it is written anew at the start"
+        ) from problem
 
 
 def fused(pipeline: Pipeline, fuse: bool) -> tuple[Group, ...]:

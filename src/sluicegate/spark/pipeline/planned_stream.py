@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from sluicegate.errors import BadInput
+from sluicegate.spark.cluster.java import JAR
 from sluicegate.spark.edges.planner import EdgePlanner
-from sluicegate.spark.session import JAR
 
 
 def read_by(spark: SparkSession, planner: EdgePlanner) -> DataStreamReader:

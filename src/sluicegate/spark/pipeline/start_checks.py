@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 
 from sluicegate.errors import BadInput
-from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.edges.chain import check_reader, check_writer
 from sluicegate.spark.edges.offsets import check_checkpoint_files, committed, last_batch, last_committed
-from sluicegate.spark.edges.spoiled import EdgeSpoiled
-from sluicegate.spark.pipeline.graph import RunningGraph
+from sluicegate.spark.pipeline.graph import RunningGraph, read_graph
 from sluicegate.spark.pipeline.queries import Prepared
 
 
 def check_same(layout: Layout, graph: RunningGraph) -> None:
     """A folder goes on with the pipeline it began with."""
-    known = _known(layout)
+    known = read_graph(layout)
     if known is None:
         return
     if known.name != graph.name:
@@ -34,18 +32,6 @@ def check_same(layout: Layout, graph: RunningGraph) -> None:
             f"the sinks of {', '.join(changed)} changed: what {layout.folder} has of them would be deleted, or is not "
             "whole; give the same sinks, or start in a new folder"
         )
-
-
-def _known(layout: Layout) -> RunningGraph | None:
-    try:
-        text = read_if_there(layout.description)
-        return None if text is None else RunningGraph.from_json(text)
-    except ValueError as problem:
-        what = "is no text" if isinstance(problem, UnicodeError) else str(problem)
-        raise EdgeSpoiled(
-            f"{layout.description} {what}: restore it from a backup, or, if the pipeline is the same as before, delete "
-            "it: it is written anew at the start"
-        ) from problem
 
 
 def check_checkpoint(one: Prepared, layout: Layout) -> None:

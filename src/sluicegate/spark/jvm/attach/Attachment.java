@@ -157,8 +157,14 @@ public final class Attachment {
     return plan;
   }
 
+  /** Any session leads to the queries of all. */
+  void seen(SparkSession any) {
+    if (session == null) {
+      session = any;
+    }
+  }
+
   String nameOf(String id, SparkSession asking) {
-    session = asking;
     Queries.Query known = queries.byId(id);
     if (known != null) {
       return known.name;

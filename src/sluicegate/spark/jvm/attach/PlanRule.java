@@ -25,7 +25,11 @@ public final class PlanRule extends Rule<SparkPlan> {
   @Override
   public SparkPlan apply(SparkPlan plan) {
     Attachment attachment = Attachment.current();
-    if (attachment == null || !attachment.moves(Guard.Lever.TASKS)) {
+    if (attachment == null) {
+      return plan;
+    }
+    attachment.seen(session);
+    if (!attachment.moves(Guard.Lever.TASKS)) {
       return plan;
     }
     long began = System.nanoTime();

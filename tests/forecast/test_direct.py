@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sluicegate.forecast.recursive import dot, regress
+from sluicegate.forecast.direct import dot, regress
 
 
 def test_it_finds_the_line_behind_noisy_samples() -> None:

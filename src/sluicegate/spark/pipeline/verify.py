@@ -1,0 +1,176 @@
+"""Whether a pipeline's folder is sound: edges against themselves, checkpoints against edges, state against commits.
+
+Everything a resumed pipeline relies on is looked at, and every fault is one line; no Spark is needed. ``repaired`` puts
+right what can be put right exactly: records that only repeat what manifests say, a description that the next start
+writes anew, what an interrupted batch left. The rest needs a backup, and says so.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sluicegate.errors import BadInput, SluicegateError
+from sluicegate.runlog.layout import Layout
+from sluicegate.runlog.lock import check_free
+from sluicegate.spark.edges.chain import check_reader, check_writer
+from sluicegate.spark.edges.file_sums import check_file
+from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.edges.offsets import check_checkpoint_files, committed, last_batch, last_committed
+from sluicegate.spark.pipeline.graph import Node, RunningGraph, read_graph
+
+Told = Callable[[float], None]
+_NO_STORES = ("SSTs", "logs", "_metadata")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was looked at, and what is wrong with it, one line a fault."""
+
+    edges: int
+    manifests: int
+    files: int
+    operators: int
+    faults: tuple[str, ...]
+    repaired: tuple[str, ...] = ()
+
+    @property
+    def sound(self) -> bool:
+        return not self.faults
+
+
+def verify(folder: Path, repair: bool = False, told: Told = lambda share: None) -> Found:
+    """Look through the folder of a pipeline that does not run."""
+    if not folder.is_dir():
+        raise BadInput(f"no folder {folder}: give the folder of a pipeline")
+    check_free(folder)
+    layout = Layout(folder.absolute())
+    repaired = tuple(_repaired(layout)) if repair else ()
+    graph, faults = _described(layout)
+    if graph is None:
+        return Found(0, 0, 0, 0, tuple(faults), repaired)
+    streams = sorted({*graph.sources, *(stream for node in graph.nodes for stream in node.writes)})
+    manifests = files = 0
+    for number, stream in enumerate(streams):
+        edge = FolderEdge(layout.edge(stream))
+        try:
+            _ = edge.schema_json
+            found = edge.whole()
+            manifests += len(found)
+            for manifest in found:
+                for file in manifest.files:
+                    files += 1
+                    faults += _fault(check_file, edge.folder, manifest.number, file)
+        except SluicegateError as problem:
+            faults.append(str(problem))
+        told((number + 1) / len(streams))
+    for node in graph.nodes:
+        faults += _operator(layout, graph, node)
+    return Found(len(streams), manifests, files, len(graph.nodes), tuple(dict.fromkeys(faults)), repaired)
+
+
+def _described(layout: Layout) -> tuple[RunningGraph | None, list[str]]:
+    try:
+        graph = read_graph(layout)
+    except SluicegateError as problem:
+        return None, [str(problem)]
+    return graph, [] if graph else [f"{layout.description} is missing: is {layout.folder} the folder of a pipeline?"]
+
+
+def _operator(layout: Layout, graph: RunningGraph, node: Node) -> list[str]:
+    """The checkpoint of one operator, against the edges it reads and writes, and against its state."""
+    checkpoint = layout.checkpoint(node.name)
+    faults = _fault(check_checkpoint_files, checkpoint)
+    if faults:
+        return faults
+    done, finished = committed(checkpoint), last_committed(checkpoint)
+    for stream in node.writes:
+        faults += _fault(check_writer, FolderEdge(layout.edge(stream)), node.name, finished)
+    for stream in node.reads:
+        faults += _fault(check_reader, FolderEdge(layout.edge(stream)), node.name, done.get(stream, 0))
+    if node.stateful and finished is not None:
+        faults += _state(node, checkpoint, finished)
+    return faults
+
+
+def _state(node: Node, checkpoint: Path, finished: int) -> list[str]:
+    """Every store has a file of the last committed batch: its changes, or all of it."""
+    wanted = (f"{finished + 1}.", f"{finished + 1}_")
+    faults = []
+    for store in _stores(checkpoint / "state"):
+        files = [path for path in store.iterdir() if path.is_file() and path.name.startswith(wanted)]
+        if not files:
+            faults.append(
+                f"operator {node.name!r}: {store} has no state of batch {finished}, which is committed: restore "
+                "it from a backup, or start in a new folder"
+            )
+        faults += [
+            f"operator {node.name!r}: {path} is empty: restore it from a backup, or start in a new folder"
+            for path in files
+            if path.stat().st_size == 0
+        ]
+    if not faults and not any(_stores(checkpoint / "state")):
+        faults.append(f"operator {node.name!r} has committed batch {finished} and its state is missing in {checkpoint}")
+    return faults
+
+
+def _stores(state: Path) -> Iterator[Path]:
+    """The folders that hold versions of one partition: ``state/OPERATOR/PARTITION`` or one store below."""
+    if not state.is_dir():
+        return
+    for operator in sorted(path for path in state.iterdir() if path.name.isdigit()):
+        for partition in sorted(path for path in operator.iterdir() if path.name.isdigit()):
+            inside = [path for path in partition.iterdir() if path.is_dir() and path.name not in _NO_STORES]
+            yield from inside or [partition]
+
+
+def _fault(check: Callable[..., object], *given: object) -> list[str]:
+    try:
+        check(*given)
+    except SluicegateError as problem:
+        return [str(problem)]
+    except (OSError, ValueError) as problem:
+        return [f"{' '.join(str(one) for one in given[:1])}: {problem}"]
+    return []
+
+
+def _repaired(layout: Layout) -> Iterator[str]:
+    """Put right what manifests and checkpoints themselves say how to; each thing done is a line."""
+    try:
+        graph = read_graph(layout)
+    except SluicegateError:
+        layout.description.unlink()
+        yield f"{layout.description} could not be read and is removed: the next start writes it anew"
+        return
+    if graph is None:
+        return
+    if layout.hold.exists():
+        layout.hold.unlink()
+        yield f"{layout.hold} is removed: no batch would have started while it was there"
+    for node in graph.nodes:
+        yield from _operator_repaired(layout, node)
+
+
+def _operator_repaired(layout: Layout, node: Node) -> Iterator[str]:
+    checkpoint = layout.checkpoint(node.name)
+    drafts = checkpoint.parent / "drafts"
+    if drafts.exists():
+        shutil.rmtree(drafts, ignore_errors=True)
+        yield f"{drafts} is removed: an interrupted batch left it"
+    planned, finished = last_batch(checkpoint), last_committed(checkpoint)
+    edges = [FolderEdge(layout.edge(stream)) for stream in node.writes]
+    torn = planned is not None and planned != finished and bool(_fault(check_checkpoint_files, checkpoint))
+    # a batch of which nothing was published may be planned anew, with whatever is there then
+    if torn and planned is not None and not any(edge.has(planned) for edge in edges):
+        path = checkpoint / "offsets" / str(planned)
+        before = path.read_bytes()
+        path.unlink()
+        if _fault(check_checkpoint_files, checkpoint):
+            path.write_bytes(before)
+        else:
+            yield f"{path} was torn and is removed: batch {planned} had published nothing and is planned anew"
+    for edge in edges:
+        if planned is not None and planned != finished and not edge.has(planned):
+            edge.withdraw(planned)

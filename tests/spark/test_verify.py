@@ -1,0 +1,128 @@
+"""What ``sluicegate verify`` says of a folder whose files were spoiled, and what ``--repair`` makes of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from tests.spark.small_pipelines import numbers
+
+from sluicegate.cli.app import run
+from sluicegate.errors import BadInput
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.runtime import Running, start
+from sluicegate.spark.pipeline.verify import verify
+
+pytestmark = pytest.mark.slow
+ROWS = 60
+
+
+def by_seven(frame: DataFrame) -> DataFrame:
+    return frame.selectExpr("id % 7 as key").groupBy("key").count()
+
+
+def same(frame: DataFrame) -> DataFrame:
+    return frame.selectExpr("id")
+
+
+def resumed(spark: SparkSession, folder: Path) -> Running:
+    made = Pipeline("verified")
+    passed = made.operator("pass", same, made.source("rows", "id long"), fuse=False)
+    made.sink("counts", made.operator("count", by_seven, passed, stateful=True, key_groups=2))
+    return start(made, spark, folder)
+
+
+@pytest.fixture(scope="module")
+def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("verified") / "run"
+    with resumed(spark, folder) as running:
+        for number in range(2):
+            running.feed("rows").append(numbers(ROWS, number * ROWS))
+            running.drain()
+        with pytest.raises(BadInput, match="runs in"):
+            verify(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(story: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(story, tmp_path / "run"))
+
+
+def test_a_folder_that_was_stopped_is_sound(story: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["verify", str(story), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["sound"]
+    assert told["faults"] == []
+    assert (told["edges"], told["operators"]) == (3, 2)
+    assert told["files"] >= 2
+
+
+SPOILED = {
+    "edges/*/manifests/*.json": ("delete", "tear", "flip"),
+    "edges/counts/data/*/*.parquet": ("delete", "tear", "flip", "empty"),
+    "edges/count/data/*/*.parquet": ("delete", "flip"),
+    "edges/*/edge.json": ("empty", "flip"),
+    "operators/*/checkpoint/offsets/*": ("empty", "garbage"),
+    "operators/*/checkpoint/commits/*": ("empty", "garbage"),
+    "operators/count/checkpoint/state/0/*/*": ("delete", "empty"),
+    "pipeline.json": ("flip", "garbage", "delete"),
+}
+
+
+def _spoil(path: Path, how: str) -> None:
+    data = bytearray(path.read_bytes())
+    if how == "delete":
+        path.unlink()
+    elif how == "flip":
+        data[len(data) // 2] ^= 4
+        path.write_bytes(bytes(data))
+    else:
+        path.write_bytes({"empty": b"", "garbage": b"\xff\x00 no json", "tear": bytes(data[: len(data) // 2])}[how])
+
+
+@pytest.mark.parametrize(("pattern", "how"), [(p, how) for p, hows in SPOILED.items() for how in hows])
+def test_every_spoiled_file_is_named_in_one_line(folder: Path, pattern: str, how: str) -> None:
+    there = sorted(path for path in folder.glob(pattern) if path.is_file() and not path.name.startswith("."))
+    if not there:
+        pytest.skip(f"this pipeline has no {pattern}")
+    _spoil(there[-1], how)
+    found = verify(folder)
+    assert not found.sound
+    assert all("\n" not in fault for fault in found.faults)
+    assert any(there[-1].name in fault or there[-1].parent.name in fault for fault in found.faults), found.faults
+
+
+def test_what_is_repaired_resumes_exactly(spark: SparkSession, folder: Path) -> None:
+    (folder / "pipeline.json").write_text("{", encoding="utf-8")
+    (folder / "operators" / "pass" / "drafts" / "7-left").mkdir(parents=True)
+    offsets = folder / "operators" / "pass" / "checkpoint" / "offsets"
+    last = max(int(path.name) for path in offsets.iterdir() if path.name.isdigit())
+    assert verify(folder, repair=True).repaired
+    with resumed(spark, folder) as running:
+        running.drain()
+    (offsets / str(last + 1)).write_bytes(b"v1\n{")
+    found = verify(folder, repair=True)
+    assert found.sound, found.faults
+    assert len(found.repaired) == 2
+    with resumed(spark, folder) as running:
+        running.feed("rows").append(numbers(ROWS, 2 * ROWS))
+        running.drain()
+        latest: dict[int, int] = {}
+        for row in running.read("count").collect():
+            latest[row["key"]] = max(latest.get(row["key"], 0), row["count"])
+    assert latest == Counter(number % 7 for number in range(3 * ROWS))
+
+
+def test_what_is_lost_is_refused_and_not_papered_over(folder: Path) -> None:
+    edge = folder / "edges" / "rows" / "manifests"
+    max(edge.glob("*.json")).unlink()
+    found = verify(folder, repair=True)
+    assert not found.sound
+    assert found.repaired == ()
+    with pytest.raises(BadInput, match="no folder"):
+        verify(folder / "none")
