@@ -78,6 +78,12 @@ def main(cluster: Cluster, folder: Path) -> None:
             "failed_tasks": executors.failed_tasks(),
             "restarts": [text for text in running.restarts if "connect" not in text],
             "decisions": [json.loads(line)["running"] for line in Tail(running.layout.decisions).lines()],
+            "changes": [
+                f"{change['what']} {change['have']} -> {change['want']}: {change['reason']}"
+                for line in Tail(running.layout.decisions).lines()
+                for change in json.loads(line)["changes"]
+            ],
+            "numbered": [json.loads(line)["decision"] for line in Tail(running.layout.fleet).lines()],
             "nodes_seen": max(
                 (len(json.loads(line)["nodes"]) for line in Tail(running.layout.ticks).lines()), default=0
             ),

@@ -127,16 +127,22 @@ def test_executors_and_workers_follow_the_plan_of_the_live_loop_up_and_down(foll
     assert processors[-1] == 1
 
 
-def test_every_move_of_the_fleet_is_told_with_its_reason(followed: Seen) -> None:
-    told = followed["fleet"]
+def test_every_change_of_the_fleet_is_in_the_decision_log_with_its_reason(followed: Seen) -> None:
+    told = followed["changes"]
     assert any("3 processors need 3 executors of 1 slots" in text for text in told)
     assert any("no room for" in text for text in told)
-    assert any("-> 1: 1 executors do not need them" in text for text in told)
-    assert any("places by mc-stream" in text for text in told)
+    assert any(text.startswith("nodes") and "1 executors do not need" in text for text in told)
+    assert any("placed by sam" in text for text in told)
+
+
+def test_what_the_fleet_does_carries_the_number_of_the_decision(followed: Seen) -> None:
+    moved = [n for n, text in zip(followed["numbered"], followed["fleet"], strict=True) if text.startswith("nodes ")]
+    assert moved
+    assert all(number is not None for number in moved)
 
 
 def test_a_new_executor_is_made_warm_before_it_takes_part(followed: Seen) -> None:
-    assert any("executors are being made warm" in text for text in followed["fleet"])
+    assert any("executors are being made warm" in text for text in followed["changes"])
 
 
 def test_nothing_is_lost_or_doubled_while_the_fleet_follows_the_plan(followed: Seen) -> None:

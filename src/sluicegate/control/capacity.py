@@ -88,7 +88,7 @@ def executors_for(topology: Topology, placer: Placer, running: Mapping[str, int]
 
 
 def nodes_for(fleet: FleetSeen, executors: int) -> tuple[int | None, tuple[str, ...]]:
-    """How many nodes so many executors need, and the names of those that may go, the emptiest first.
+    """How many nodes so many executors need, and the names of those that may go: empty ones, once all is there.
 
     >>> from sluicegate.domain import ExecutorSeen, Shape
     >>> two = (NodeSeen("n1", 1, "h1"), NodeSeen("n2", 1, "h2"))
@@ -103,21 +103,20 @@ def nodes_for(fleet: FleetSeen, executors: int) -> tuple[int | None, tuple[str, 
     missing = executors - shape.on(slots)
     if missing > 0:
         return len(nodes) + math.ceil(missing / _on_one(fleet)), ()
-    if len(fleet.executors) > executors:
-        return len(nodes), ()  # executors go first: which nodes are empty then is seen then
-    return _without_spare(fleet, nodes, executors)
+    if not fleet.complete or len(fleet.executors) > executors:
+        return len(nodes), ()  # executors come and go first: which nodes are empty then is seen then
+    return _without_empty(fleet, nodes, executors)
 
 
-def _without_spare(fleet: FleetSeen, nodes: tuple[NodeSeen, ...], executors: int) -> tuple[int, tuple[str, ...]]:
-    """The newest of the emptiest nodes go; one that has all the executors stays."""
+def _without_empty(fleet: FleetSeen, nodes: tuple[NodeSeen, ...], executors: int) -> tuple[int, tuple[str, ...]]:
+    """Nodes without an executor go, the newest first, as long as there is room for all without them."""
     shape, used = fleet.shape, Counter(one.host for one in fleet.executors)
-    spare, left, leaving = shape.on(n.slots for n in nodes) - executors, used.total(), list[str]()
-    newest_first = list(reversed(nodes))
-    for node in sorted(newest_first, key=lambda n: used[n.host]):
-        room, here = shape.on([node.slots]), used[node.host]
-        if room <= spare and len(leaving) + 1 < len(nodes) and (left > here or not left):
+    spare, leaving = shape.on(n.slots for n in nodes) - executors, list[str]()
+    for node in reversed(nodes):
+        room = shape.on([node.slots])
+        if not used[node.host] and room <= spare and len(leaving) + 1 < len(nodes):
             leaving.append(node.name)
-            spare, left = spare - room, left - here
+            spare -= room
     return len(nodes) - len(leaving), tuple(leaving)
 
 

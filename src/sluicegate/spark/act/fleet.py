@@ -146,7 +146,9 @@ class Fleet:
     def _fewer_nodes(self, plan: Plan, now_s: float) -> None:
         """Drain and stop the nodes that the plan gives back; start those it asks for beside its executors."""
         nodes, here = self._ends.nodes, self._nodes or ()
-        leaving = [name for name in plan.leaving if any(node.name == name for node in here)]
+        used = {executor.host for executor in self._ends.executors.all()}
+        # an executor may have come there since it was decided: then the node stays, and the next decision knows
+        leaving = [node.name for node in here if node.name in plan.leaving and node.host not in used]
         if nodes is not None and leaving and len(leaving) < len(here):
             nodes.stop(leaving)
             self._nodes_again_s = now_s
