@@ -42,7 +42,9 @@ class Moved:
         try:
             self.rows[name] = self._rows(kind, name)
         except Exception as problem:
-            self.problems[name] = str(problem)[:2000]
+            # the plan comes first and is long; what went wrong is told by the causes
+            causes = [line.strip() for line in str(problem).splitlines() if "Exception" in line or "Error" in line]
+            self.problems[name] = "\n".join(causes[:20]) or str(problem)
 
     def _rows(self, kind: Kind, name: str) -> list[Row]:
         out, collected = str(self.base / "out" / name), []
