@@ -64,8 +64,7 @@ def test_a_folder_that_was_stopped_is_sound(story: Path, capsys: pytest.CaptureF
 
 SPOILED = {
     "edges/*/manifests/*.json": ("delete", "tear", "flip"),
-    "edges/counts/data/*/*.parquet": ("delete", "tear", "flip", "empty"),
-    "edges/count/data/*/*.parquet": ("delete", "flip"),
+    "edges/count/data/*/*.parquet": ("delete", "tear", "flip", "empty"),
     "edges/*/edge.json": ("empty", "flip"),
     "operators/*/checkpoint/offsets/*": ("empty", "garbage"),
     "operators/*/checkpoint/commits/*": ("empty", "garbage"),
@@ -88,8 +87,6 @@ def _spoil(path: Path, how: str) -> None:
 @pytest.mark.parametrize(("pattern", "how"), [(p, how) for p, hows in SPOILED.items() for how in hows])
 def test_every_spoiled_file_is_named_in_one_line(folder: Path, pattern: str, how: str) -> None:
     there = sorted(path for path in folder.glob(pattern) if path.is_file() and not path.name.startswith("."))
-    if not there:
-        pytest.skip(f"this pipeline has no {pattern}")
     _spoil(there[-1], how)
     found = verify(folder)
     assert not found.sound
