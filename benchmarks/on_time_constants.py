@@ -45,7 +45,8 @@ VARIED: Mapping[str, tuple[float, ...]] = {
     "PRICE_0": (0.09, 0.36),
     "MOST_PRICE": (0.19, 0.75),
     "LEAST_PRICE": (1.0, 4.0),
-    "SPEND": (625.0, 2_500.0),
+    "SPEND": (1_250.0, 5_000.0),
+    "EARLY": (0.0, 20.0),
     "PATIENCE": (0.3, 1.2),
     "KEEP": (0.4, 1.0),
 }

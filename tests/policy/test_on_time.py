@@ -44,7 +44,7 @@ def test_a_long_run_is_late_as_often_as_it_may_be_whatever_price_its_load_needs(
     assert 0.8 * budget * steps <= memory.late <= budget * steps
 
 
-@pytest.mark.parametrize(("steps", "kept_back"), [(1_000, 0.447), (10_000, 0.141), (100_000, 0.045)])
+@pytest.mark.parametrize(("steps", "kept_back"), [(1_000, 0.27), (10_000, 0.13), (100_000, 0.045)])
 def test_less_is_kept_back_the_longer_it_runs(steps: int, kept_back: float) -> None:
     """With this share of the budget unspent the price is the first one."""
     budget = 0.005
@@ -144,8 +144,10 @@ def driven(rates: Floats, rule: OnTime, seed: int, law: CapacityLaw | None = Non
 
 @pytest.mark.parametrize("target", [0.99, 0.995])
 def test_the_promise_is_kept_and_not_by_far(target: float) -> None:
-    share, _ = driven(wave(5000, seed=1), OnTime(target), seed=2)
-    assert target <= share <= 1 - 0.4 * (1 - target)
+    # three runs: ten late steps of one run come off by three
+    shares = [driven(wave(5000, seed), OnTime(target), seed + 1)[0] for seed in (1, 11, 21)]
+    assert min(shares) >= target
+    assert np.mean(shares) <= 1 - 0.4 * (1 - target)
 
 
 def test_a_higher_promise_costs_more_machines() -> None:

@@ -17,7 +17,8 @@ Errors of the forecast and of the capacity curve end up in what was late too, so
 all the same.
 
 A rescale must pay: the regret of staying, J(running) - J(k*), adds up (losing a fifth a decision) until it exceeds
-PATIENCE sqrt(running) + the load's deviation in machines; it starts anew when k* changes sides.
+PATIENCE sqrt(running) + the load's deviation in machines, of which a cycle of n steps bears 1/n; it starts anew when k*
+changes sides.
 
 The price follows what is left of the budget. One late step takes what 1/beta steps allow, so that after n steps the
 allowance of
@@ -27,12 +28,12 @@ allowance of
 of them is left, and
 
     price = need/beta x min(PRICE_0 e^-(beyond/SPEND), MOST_PRICE)      in machine steps, need being machines
-    beyond = saved - sqrt(n/beta)
+    beyond = saved - n/sqrt(beta n + EARLY)
 
 What is saved adds up, so that the price moves on until as many are late as may be, however far the price that a load
-needs is from PRICE_0. The root is a reserve for chance, one deviation of n beta late steps: at 99.5% an eighth of the
-budget after a week of minutes and a twentieth after two months. Slow on purpose: the predicted chance explains most of
-what happens, and a price that follows single bursts pays twice.
+needs is from PRICE_0. The root is a reserve for chance, about one deviation of n beta late steps: at 99.5% an eighth of
+the budget after a week of minutes and a twentieth after two months. Slow on purpose: the predicted chance explains most
+of what happens, and a price that follows single bursts pays twice.
 """
 
 from __future__ import annotations
@@ -60,9 +61,11 @@ MOST_PRICE = 0.375
 # The least, per machine that the expected load needs: else a load far above the usual is cheaper left late than served.
 # Half, double: it does not bind on usual loads.
 LEAST_PRICE = 2.0
-# Saved steps over which the price falls by e. Half: 0.4% dearer, single bursts move it. Double: 0.5% cheaper, but
-# over weeks more stays unspent.
-SPEND = 1_250.0
+# Saved steps over which the price falls by e. Half: 0.4% dearer there, 2% on NASA and ClarkNet: single bursts move it.
+# Double: over weeks more stays unspent.
+SPEND = 2_500.0
+# Late steps by which the reserve is smaller at first. None: 1% dearer over four days with decisions every step.
+EARLY = 10.0
 # Steps: how much may be saved or owed, and what the need is averaged over. A calm year does not pay for a late day, nor
 # a year for one disaster. Half, double: binds after a shorter, or a longer, calm or disaster.
 MEMORY = 10_000.0
@@ -96,7 +99,7 @@ class LateBudget:
         >>> fresh = LateBudget()
         >>> calm, late = fresh.judged(0, 2_000, 0.005), fresh.judged(20, 2_000, 0.005)
         >>> [round(memory.price(10, 0.005)) for memory in (calm, fresh, late)]
-        [121, 360, 750]
+        [193, 360, 750]
         """
         beyond = self.saved - _reserve(self.steps, budget)
         # bounded before it is a power: it may be beyond all floats
@@ -105,7 +108,7 @@ class LateBudget:
 
 
 def _reserve(steps: float, budget: float) -> float:
-    return math.sqrt(steps / budget)
+    return steps / math.sqrt(budget * steps + EARLY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +239,7 @@ class OnTime:
             return 0.0
         largest = max(mean_per_s, sd_per_s)
         deviation = running * sd_per_s / largest if largest > 0 else 0.0
-        return PATIENCE * math.sqrt(running) + deviation
+        return PATIENCE * math.sqrt(running) + deviation / self.timing.cycle_steps
 
     def _averaged(self, memory: OnTimeMemory, need: int) -> OnTimeMemory:
         n = memory.decisions + 1
