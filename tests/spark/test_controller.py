@@ -226,6 +226,31 @@ def test_what_runs_is_what_batches_were_cut_for_not_what_was_asked_for(pipeline:
     assert (done.running, done.rescaling, done.overdue) == ({"work": 4}, False, ())
 
 
+def test_a_plan_that_no_batch_has_begun_with_yet_is_not_taken_back(pipeline: Pipeline) -> None:
+    """While a rescale is under way nothing moves: what was asked for stays asked for, though it does not run yet."""
+    controller = drive(pipeline, CONTROL, [100] * 5)
+    PlanFile(pipeline.layout.plan).change({"work": OperatorPlan(5)})
+    for stream in ("rows", "work"):
+        files = [DataFile(f"data/{pipeline.batch}-x/part-0.parquet", 400)]
+        FolderEdge(pipeline.layout.edge(stream)).publish(pipeline.batch, files, Births(), 1005.0)
+    seen, decision = controller.step(1006.0)
+    assert (seen.rescaling, seen.running["work"] < 5) == (True, True)
+    assert decision.running == {"work": 5}
+    assert pipeline.k == 5
+
+
+def test_nothing_is_taken_from_an_operator_of_which_no_batch_has_ended(pipeline: Pipeline) -> None:
+    PlanFile(pipeline.layout.plan).write(Plan(1, {"work": OperatorPlan(6)}))
+    controller = Controller(pipeline.layout, CONTROL)
+    for step in range(6):
+        file = DataFile(f"data/{step}-x/part-0.parquet", 10)
+        FolderEdge(pipeline.layout.edge("rows")).publish(step, [file], Births(), 1000.0 + step)
+        seen, decision = controller.step(1000.0 + step)
+    assert seen.unmeasured == {"work"}
+    assert pipeline.k == 6
+    assert "no batch of work yet: it stays at 6" in [refusal.why for refusal in decision.refusals]
+
+
 def test_executors_that_do_not_come_are_said_with_the_reason_and_the_loop_goes_on(pipeline: Pipeline) -> None:
     fleet = FleetSeen(Shape(), (ExecutorSeen("h1", 1),), None, 3, 1000.0, "the master has no free cores")
     pipeline.second(1000.0, 100)

@@ -57,6 +57,7 @@ class Fleet:
         self._requested: int | None = None
         self._requested_s: float | None = None
         self._problem = ""
+        self._counted: tuple[int, int] | None = None
         self._again_s = self._nodes_again_s = self._not_before_s = 0.0
         self._nodes: tuple[NodeSeen, ...] | None = None
         self._ended, self._complete = threading.Event(), threading.Event()
@@ -109,6 +110,9 @@ class Fleet:
         here = [executor for executor in ends.executors.all() if not executor.draining]
         warm = ends.warm(here)
         self._report(here, warm)
+        if (len(here), len(warm)) != self._counted:
+            self._counted = (len(here), len(warm))
+            self._say(plan, f"{len(here)} executors are there, {len(warm)} of them warm")
         if want > len(here) or len(warm) < len(here):
             ends.disturbed(time.time() + _DISTURBED_S)
         else:

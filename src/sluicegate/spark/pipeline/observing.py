@@ -134,12 +134,9 @@ class Observer:
             starting=starting and not pending,
             overdue=overdue,
             fleet=fleet,
-            groups={
-                node.name: plan.of(node.name).groups
-                or ranges(node.key_groups, min(running[node.name], node.key_groups))
-                for node in self.graph.nodes
-                if node.stateful
-            },
+            groups={node.name: _groups(node, plan, running) for node in self.graph.nodes if node.stateful},
+            unmeasured=frozenset(node.name for node in self.graph.nodes if node.name not in self.learned),
+            requested={node.name: plan.of(node.name).processors for node in self.graph.nodes},
         )
 
     def _running(
