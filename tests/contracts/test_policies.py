@@ -144,3 +144,8 @@ def test_more_load_never_asks_for_less(name: str, topology: Topology, rate: floa
         _, proposal = policy.propose(policy.start(), situation_at(topology, load))
         totals.append(proposal.total)
     assert totals[0] <= totals[1], visits(topology).tolist()
+
+
+@pytest.mark.parametrize("name", list(POLICIES))
+def test_a_policy_has_one_name(name: str) -> None:
+    assert POLICIES[name].build((100.0,)).name == name

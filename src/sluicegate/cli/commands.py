@@ -15,7 +15,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
     {
         "demo": "Run a shop's top-N on Spark under a load that triples and falls back, and show every move with its "
         "reason.",
-        "conf": "Print the words for spark-submit that attach an application which knows nothing of sluicegate.",
+        "conf": "Print the words that attach an application: spark-submit $(sluicegate conf ...) app.py",
         "run": "Run an application on Spark and let its parallelism follow the load.",
         "status": "Show how a run is: promise, load, latency, processors, and the last decision with its reason.",
         "top": "Watch a run: operators, load and latency against the promise, the last decisions. Leave with q or "

@@ -19,7 +19,7 @@ def conf(
     folder: Annotated[str | None, typer.Option(help="Where the record goes; else under ~/.sluicegate.")] = None,
     properties: Annotated[bool, typer.Option("--properties", help="As a properties file.")] = False,
 ) -> int:
-    """Print the words for spark-submit that attach an application: spark-submit $(sluicegate conf ...) app.py"""
+    """Print the words that attach an application: spark-submit $(sluicegate conf ...) app.py"""
     from sluicegate.spark.attach.options import Options, range_from, spark_settings
 
     options = Options(tuple(slo or ()), range_from(executors) if executors else None, policy, observe, folder=folder)

@@ -26,7 +26,7 @@ from sluicegate.lab.apps.sift import features_of, matches_by_formula, matches_by
 from sluicegate.lab.apps.turns import Queue
 from sluicegate.lab.running.app import Answer
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 FED = {"trade_lines": 400, "quote_lines": 400}
 HEARD = flights.messages(0, 400)
 FIXES: list[Any] = flight_distances.all_fixes(HEARD)

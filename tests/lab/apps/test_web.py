@@ -189,6 +189,6 @@ def test_a_file_of_another_kind_is_refused_with_what_is_needed(
 
 @pytest.mark.parametrize("name", ["rolling_count", *FOUND])
 def test_the_topology_file_of_an_application_has_its_operators_and_knows_which_keep_state(name: str) -> None:
-    topology = read_topology(Path(__file__).parents[2] / "examples" / f"{name}.toml")
+    topology = read_topology(Path(__file__).parents[3] / "examples" / f"{name}.toml")
     steps = app_named(name).build().steps
     assert {one.name: one.stateful for one in topology.operators} == {n: step.stateful for n, step in steps.items()}

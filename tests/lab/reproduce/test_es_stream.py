@@ -12,7 +12,7 @@ from sluicegate.lab.reproduce.es_stream_highest import highest
 from sluicegate.lab.reproduce.es_stream_latency import against, by_hand, crossings
 from sluicegate.lab.reproduce.es_stream_scaling import followed, nodes, planned
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 BY_NAME = pytest.mark.parametrize("app", APPS, ids=lambda app: app.name)
 
 

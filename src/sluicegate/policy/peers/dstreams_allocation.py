@@ -60,7 +60,7 @@ class DStreamsAllocation:
 
     @property
     def name(self) -> str:
-        return "dstreams-allocation"
+        return "dstreams"
 
     def start(self) -> DStreamsMemory | None:
         return None

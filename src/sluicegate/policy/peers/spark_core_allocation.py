@@ -55,7 +55,7 @@ class SparkCoreAllocation:
 
     @property
     def name(self) -> str:
-        return "spark-core-allocation"
+        return "spark-core"
 
     def start(self) -> CoreMemory | None:
         return None
