@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from sluicegate.runlog.plan_file import Plan
+from sluicegate.runlog.plan_file import PlanInForce
 from sluicegate.spark.pipeline.declaration import Pipeline
 from sluicegate.spark.pipeline.runtime import start
 from sluicegate.spark.session import spark_session
@@ -72,7 +72,7 @@ def through_edges(spark: SparkSession, folder: Path, table: pa.Table) -> float:
         return _rate([(r.started_s, r.duration_s, r.rows) for r in running.records("light")[1:]])
 
 
-def _one_table_a_batch(plan: Plan, rows: int) -> Plan:
+def _one_table_a_batch(plan: PlanInForce, rows: int) -> PlanInForce:
     operators = {name: replace(one, most_rows=rows) for name, one in plan.operators.items()}
     return replace(plan, version=plan.version + 1, operators=operators)
 

@@ -17,9 +17,9 @@ from sluicegate.domain import Forecast
 from sluicegate.forecast.calibrated import Calibrated
 from sluicegate.lab.replay.jobs import Yardstick, facts_of, scored, yardstick
 from sluicegate.lab.replay.players import Facts
-from sluicegate.lab.replay.replay import Options, jobs_of, replay
+from sluicegate.lab.replay.replay import ReplayOptions, jobs_of, replay
 from sluicegate.lab.replay.world import STEP_S, Floats, Ints, Protocol, Truth
-from sluicegate.policy.on_time import Capacity, OnTime, Timing
+from sluicegate.policy.on_time import CapacityBelief, OnTime, Steps
 
 BOUNDS = {"moving at once": False, "holding": True}
 PRICES = tuple(2.0**n for n in range(1, 16))  # machine steps for a late one
@@ -30,7 +30,7 @@ def bounds(values: Floats, protocol: Protocol, truth: Truth, runs: int) -> Itera
     """For each bound and price its name, the share on time, the cost against hindsight and the rescales."""
     facts = facts_of_runs(values, protocol, truth, runs)
     yards = [yardstick(known) for known in facts]
-    timing = Timing(protocol.cycle_steps, protocol.startup_steps, protocol.lead_steps)
+    timing = Steps(protocol.cycle_steps, protocol.startup_steps, protocol.lead_steps)
     asked = [(name, price) for name in BOUNDS for price in PRICES]
     rules = [OnTime(facts[0].target, timing, price, BOUNDS[name]) for name, price in asked]
     for (name, price), machines in zip(asked, _priced(facts[0], rules), strict=True):
@@ -51,7 +51,7 @@ def lost_at_the_start(values: Floats, protocol: Protocol, truth: Truth, runs: in
 
 def facts_of_runs(values: Floats, protocol: Protocol, truth: Truth, runs: int) -> list[Facts]:
     """What holds on each run of a replay of the values, scaled as a replay scales them."""
-    options = Options(("hindsight",), protocol, runs=runs)
+    options = ReplayOptions(("hindsight",), protocol, runs=runs)
     rates = replay([("bound", values)], truth, options)[0].rates_per_s
     job = jobs_of("bound", rates, truth, options)[0]
     return [facts_of(job, run) for run in range(runs)]
@@ -67,9 +67,9 @@ def minutes_of(facts: Facts) -> Iterator[tuple[int, float, Forecast | None]]:
         forecast = made_by.forecast(learned, protocol.bound[1])
 
 
-def true_curve(truth: Truth) -> Capacity:
+def true_curve(truth: Truth) -> CapacityBelief:
     """The capacity as a rule takes it, with nothing to learn."""
-    return Capacity(truth.mean_per_s[1:], truth.sd_per_s[1:])
+    return CapacityBelief(truth.mean_per_s[1:], truth.sd_per_s[1:])
 
 
 def _priced(facts: Facts, rules: Sequence[OnTime]) -> list[Ints]:

@@ -17,7 +17,7 @@ import sluicegate
 from frontier_bounds import bounds, lost_at_the_start
 from sluicegate.config.trace_file import read_trace
 from sluicegate.lab.replay.players import ALL, BEST_RECENT_PEAK
-from sluicegate.lab.replay.replay import Options, replay
+from sluicegate.lab.replay.replay import ReplayOptions, replay
 from sluicegate.lab.replay.world import DEFAULT_POINTS, PROTOCOLS, Floats, truth_of
 
 TARGETS = (0.995, 0.999)
@@ -74,7 +74,7 @@ class Cell:
             return [Row(*lost_at_the_start(values, protocol, truth, self.runs))]
         if self.policies == (BOUND,):
             return [Row(*found) for found in bounds(values, protocol, truth, self.runs)]
-        options = Options(self.policies, protocol, self.target, runs=self.runs)
+        options = ReplayOptions(self.policies, protocol, self.target, runs=self.runs)
         report = replay([(self.trace.stem, values)], truth, options)[0]
         return [Row(one.policy, one.qos, one.cost_vs_hindsight, one.rescales) for one in report.results]
 

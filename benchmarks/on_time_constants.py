@@ -36,7 +36,7 @@ from sluicegate.lab.replay.jobs import scored, yardstick
 from sluicegate.lab.replay.players import Facts
 from sluicegate.lab.replay.world import DEFAULT_POINTS, PROTOCOLS, Floats, truth_of
 from sluicegate.policy import on_time
-from sluicegate.policy.on_time import OnTime, OnTimeMemory, Timing
+from sluicegate.policy.on_time import OnTime, OnTimeMemory, Steps
 
 WEEK = 10_080
 TARGETS = (0.995, 0.999)
@@ -71,7 +71,7 @@ class Lane:
     def __init__(self, setting: Setting, target: float, facts: Facts) -> None:
         protocol = facts.protocol
         self.setting, self.facts = setting, facts
-        self.rule = OnTime(target, Timing(protocol.cycle_steps, protocol.startup_steps, protocol.lead_steps))
+        self.rule = OnTime(target, Steps(protocol.cycle_steps, protocol.startup_steps, protocol.lead_steps))
         self.memory: OnTimeMemory = self.rule.start()
         self.coming = facts.truth.needs(float(facts.rates_per_s[0]) * 1.2)
         self.asked: list[int] = []

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluicegate.lab.replay.jobs import run_one
-from sluicegate.lab.replay.replay import Options, jobs_of, play, replay
+from sluicegate.lab.replay.replay import ReplayOptions, jobs_of, play, replay
 from sluicegate.lab.replay.world import DEFAULT_POINTS, PROTOCOLS, truth_of
 
 POLICIES = (
@@ -48,7 +48,7 @@ def week(steps: int, seed: int = 0) -> NDArray[np.float64]:
 
 def main() -> None:
     protocol = PROTOCOLS[sys.argv[1] if len(sys.argv) > 1 else "cycle"]
-    truth, options = truth_of(DEFAULT_POINTS), Options(POLICIES, protocol, runs=RUNS)
+    truth, options = truth_of(DEFAULT_POINTS), ReplayOptions(POLICIES, protocol, runs=RUNS)
     cores = os.cpu_count() or 1
     began = time.perf_counter()
     replay([("week", week(STEPS))], truth, options, workers=cores)

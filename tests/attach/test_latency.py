@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sluicegate.domain.births import quantile_s
-from sluicegate.spark.attach.latency import Arrivals, behind, births
+from sluicegate.spark.attach.latency import ArrivalCurve, behind, births
 
 
 def batches(
@@ -39,7 +39,7 @@ def batches(
 
 
 def estimated(lines: list[dict[str, Any]]) -> list[tuple[float, float]]:
-    arrivals, ages = Arrivals(), list[tuple[float, float]]()
+    arrivals, ages = ArrivalCurve(), list[tuple[float, float]]()
     for line in lines:
         born = births(arrivals.of(line))
         ages += born.ages_s(line["published_s"]) if line["batch"] > 0 else ()
@@ -65,7 +65,7 @@ def test_by_offsets_rows_that_a_read_limit_left_waiting_are_as_old_as_they_are()
 
 def test_every_row_of_a_batch_has_an_arrival() -> None:
     for kafka in (True, False):
-        arrivals = Arrivals()
+        arrivals = ArrivalCurve()
         for line in batches(200.0, 20.0, kafka)[0]:
             assert sum(one.rows for one in arrivals.of(line)) == pytest.approx(line["rows"], abs=3)
 

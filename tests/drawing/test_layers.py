@@ -2,28 +2,28 @@ from __future__ import annotations
 
 from itertools import combinations, product
 
-from sluicegate.drawing.description import Description, Node
+from sluicegate.drawing.description import Description, DrawnNode
 from sluicegate.drawing.flow import flow_of
 from sluicegate.drawing.layers import Drawing, LedArrow, PlacedBox, drawing_of
 
 
-def described(*nodes: Node, sources: tuple[str, ...] = ("in",), kept: tuple[str, ...] = ("out",)) -> Description:
+def described(*nodes: DrawnNode, sources: tuple[str, ...] = ("in",), kept: tuple[str, ...] = ("out",)) -> Description:
     return Description("test", sources, nodes, kept)
 
 
-CHAIN = described(Node("a", ("in",), ("x",)), Node("b", ("x",), ("out",), stateful=True))
+CHAIN = described(DrawnNode("a", ("in",), ("x",)), DrawnNode("b", ("x",), ("out",), stateful=True))
 SPLIT = described(
-    Node("split", ("in",), ("left", "right")),
-    Node("l", ("left",), ("l2",)),
-    Node("r", ("right",), ("r2",)),
-    Node("join", ("l2", "r2"), ("out",)),
+    DrawnNode("split", ("in",), ("left", "right")),
+    DrawnNode("l", ("left",), ("l2",)),
+    DrawnNode("r", ("right",), ("r2",)),
+    DrawnNode("join", ("l2", "r2"), ("out",)),
 )
-LOOP = described(Node("try", ("in", "again"), ("tried",)), Node("judge", ("tried",), ("out", "again")))
+LOOP = described(DrawnNode("try", ("in", "again"), ("tried",)), DrawnNode("judge", ("tried",), ("out", "again")))
 SKIP = described(
-    Node("first", ("in",), ("s",)),
-    Node("second", ("s",), ("t",)),
-    Node("third", ("t",), ("u",)),
-    Node("last", ("u", "s"), ("out",)),
+    DrawnNode("first", ("in",), ("s",)),
+    DrawnNode("second", ("s",), ("t",)),
+    DrawnNode("third", ("t",), ("u",)),
+    DrawnNode("last", ("u", "s"), ("out",)),
 )
 
 
@@ -79,23 +79,25 @@ def test_a_long_arrow_bends_once_in_each_layer_it_passes() -> None:
 
 
 def test_a_source_that_spark_reads_is_drawn_too() -> None:
-    found, _ = flow_of(described(Node("a", ("clicks",), ("out",)), sources=()))
+    found, _ = flow_of(described(DrawnNode("a", ("clicks",), ("out",)), sources=()))
     assert [box.id for box in found] == ["source:clicks", "a", "sink:out"]
 
 
 def test_a_stream_that_is_both_kept_and_read_has_two_arrows() -> None:
-    _, found = flow_of(described(Node("a", ("in",), ("out",)), Node("b", ("out",), ("more",)), kept=("out", "more")))
+    _, found = flow_of(
+        described(DrawnNode("a", ("in",), ("out",)), DrawnNode("b", ("out",), ("more",)), kept=("out", "more"))
+    )
     assert {(arrow.origin, arrow.target) for arrow in found} >= {("a", "b"), ("a", "sink:out")}
 
 
 def test_a_thousand_operators_in_a_row_are_laid_out() -> None:
     names = [f"s{n}" for n in range(1001)]
-    nodes = [Node(f"o{n}", (names[n],), (names[n + 1],)) for n in range(1000)]
+    nodes = [DrawnNode(f"o{n}", (names[n],), (names[n + 1],)) for n in range(1000)]
     assert drawing_of(described(*nodes, sources=("s0",), kept=("s1000",))).layers == 1002
 
 
 def wide(branches: int) -> Description:
     """One operator that sends to many, whose results one reads."""
-    inner = [Node(f"b{n}", (f"s{n}",), (f"t{n}",)) for n in range(branches)]
-    fan = Node("fan", ("in",), tuple(f"s{n}" for n in range(branches)))
-    return described(fan, *inner, Node("all", tuple(f"t{n}" for n in range(branches)), ("out",)))
+    inner = [DrawnNode(f"b{n}", (f"s{n}",), (f"t{n}",)) for n in range(branches)]
+    fan = DrawnNode("fan", ("in",), tuple(f"s{n}" for n in range(branches)))
+    return described(fan, *inner, DrawnNode("all", tuple(f"t{n}" for n in range(branches)), ("out",)))

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluicegate.errors import BadInput, Infeasible
-from sluicegate.model.profiling import Grid, Trial, gallop, profile_task, slope, step_by_step
+from sluicegate.model.profiling import Grid, TaskTrial, gallop, profile_task, slope, step_by_step
 
 
-def task(peaks: Callable[[int], float]) -> Callable[[int, float], Trial]:
+def task(peaks: Callable[[int], float]) -> Callable[[int, float], TaskTrial]:
     """A task that sustains ``peaks(threads)``; above it latency grows."""
-    return lambda threads, rate: Trial(0.0 if rate <= peaks(threads) else 0.5, 0.3, 0.2)
+    return lambda threads, rate: TaskTrial(0.0 if rate <= peaks(threads) else 0.5, 0.3, 0.2)
 
 
 def test_the_peak_rates_come_out() -> None:
@@ -41,9 +41,9 @@ def test_a_task_that_never_tires_ends_at_the_bounds() -> None:
 
 
 def test_a_slope_of_exactly_a_thousandth_is_stable() -> None:
-    assert Trial(0.001, 0.1, 0.1).stable
-    assert not Trial(0.0011, 0.1, 0.1).stable
-    assert not Trial(float("nan"), 0.1, 0.1).stable
+    assert TaskTrial(0.001, 0.1, 0.1).stable
+    assert not TaskTrial(0.0011, 0.1, 0.1).stable
+    assert not TaskTrial(float("nan"), 0.1, 0.1).stable
 
 
 def test_a_task_unstable_from_the_start_is_refused_with_what_to_do() -> None:
@@ -73,9 +73,9 @@ def test_gallop_finds_what_every_step_finds(limit: int, last: int) -> None:
 def test_gallop_needs_few_trials() -> None:
     tried: list[float] = []
 
-    def run(threads: int, rate: float) -> Trial:
+    def run(threads: int, rate: float) -> TaskTrial:
         tried.append(rate)
-        return Trial(0.0 if rate <= 60_000 else 1.0, 0.5, 0.1)
+        return TaskTrial(0.0 if rate <= 60_000 else 1.0, 0.5, 0.1)
 
     found = profile_task("batch", run, Grid(window=2), search=gallop)
     assert found.points[0].rate_per_s == 60_000

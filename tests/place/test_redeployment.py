@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sluicegate.domain import Edge, Operator, Topology
-from sluicegate.place.redeployment import Act, Step, steps_without_loss
+from sluicegate.place.redeployment import Act, RedeploymentStep, steps_without_loss
 
 TOPOLOGY = Topology(
     "t",
@@ -39,7 +39,7 @@ def test_without_state_no_row_is_held_back() -> None:
 
 def test_each_step_names_where_it_happens() -> None:
     steps = {step.act: step for step in steps_without_loss(TOPOLOGY, "count", "n1/1", "n2/1")}
-    assert steps[Act.MOVE_STATE] == Step(Act.MOVE_STATE, "count", ("n1/1", "n2/1"))
+    assert steps[Act.MOVE_STATE] == RedeploymentStep(Act.MOVE_STATE, "count", ("n1/1", "n2/1"))
     assert steps[Act.SWITCH_UPSTREAM].at == ("read",)
     assert steps[Act.REMOVE_OLD].at == ("n1/1",)
 

@@ -17,11 +17,11 @@ from sluicegate.policy.on_time import (
     MEMORY,
     MOST_PRICE,
     PRICE_0,
-    Capacity,
+    CapacityBelief,
     LateBudget,
     OnTime,
     OnTimeMemory,
-    Timing,
+    Steps,
 )
 
 NEED = 10.0
@@ -104,7 +104,7 @@ def test_it_starts_at_the_first_price() -> None:
 Floats = NDArray[np.float64]
 SIZES = np.arange(1.0, 101.0)
 TRUTH = SIZES**0.93
-EXACT = Capacity(TRUTH, 0.05 * TRUTH)
+EXACT = CapacityBelief(TRUTH, 0.05 * TRUTH)
 
 
 def flat(load: float, sd: float = 0.5, steps: int = 3) -> Forecast:
@@ -238,7 +238,7 @@ def test_a_price_of_nothing_is_refused() -> None:
 
 def test_a_cycle_binds_for_all_its_steps() -> None:
     rising = Forecast(60.0, np.linspace(10.0, 30.0, 12), np.full(12, 0.5))
-    cycle, free = OnTime(0.995, Timing(10, 2, 2)), OnTime(0.995)
+    cycle, free = OnTime(0.995, Steps(10, 2, 2)), OnTime(0.995)
     assert cycle.steps_ahead == 12
     assert (
         cycle.decide(cycle.start(), rising, EXACT, 1)[1].machines
@@ -254,7 +254,7 @@ def test_a_load_far_above_the_usual_is_served_and_not_left_late() -> None:
 
 
 def test_doubt_of_the_curve_costs_machines() -> None:
-    doubtful = Capacity(TRUTH, 0.2 * TRUTH)
+    doubtful = CapacityBelief(TRUTH, 0.2 * TRUTH)
     rule = OnTime(0.995)
     sure, unsure = (rule.decide(rule.start(), flat(20.0), curve, 1)[1].machines for curve in (EXACT, doubtful))
     assert unsure > sure
@@ -263,7 +263,7 @@ def test_doubt_of_the_curve_costs_machines() -> None:
 def test_no_number_beyond_the_curves_maximum_is_chosen() -> None:
     turning = np.concatenate((TRUTH[:20], TRUTH[20] - 0.1 * np.arange(1.0, 81.0)))
     rule = OnTime(0.999)
-    chosen = rule.decide(rule.start(), flat(500.0), Capacity(turning, 0.05 * turning), 5)[1].machines
+    chosen = rule.decide(rule.start(), flat(500.0), CapacityBelief(turning, 0.05 * turning), 5)[1].machines
     assert chosen <= 21
 
 
@@ -298,7 +298,7 @@ def test_a_target_that_is_no_share_is_refused(target: float) -> None:
 def test_the_number_is_always_one_the_curve_knows(
     load: float, sd: float, running: int, late: float, size: int, target: float
 ) -> None:
-    rule, curve = OnTime(target), Capacity(TRUTH[:size], 0.05 * TRUTH[:size])
+    rule, curve = OnTime(target), CapacityBelief(TRUTH[:size], 0.05 * TRUTH[:size])
     memory = rule.judged(rule.start(), min(late, 1e4), 10_000)
     after, choice = rule.decide(memory, flat(load, sd, steps=1), curve, running)
     assert 1 <= choice.machines <= size

@@ -7,7 +7,7 @@ import pytest
 
 from sluicegate.domain import Edge, Forecast, Goal, Observation, Operator, OperatorObservation, Situation, Topology
 from sluicegate.policy.demand import situation_at
-from sluicegate.policy.on_time import Timing
+from sluicegate.policy.on_time import Steps
 from sluicegate.policy.sluicegate_on_time import OnTimePolicy, OnTimeState, useful_rate
 
 ONE = Topology("t", (Operator("a", 100.0),), (Edge("source", "a"),))
@@ -75,7 +75,7 @@ def test_the_capacity_of_a_pipeline_is_that_of_the_operator_which_lets_least_thr
 
 
 def test_between_the_decisions_of_a_cycle_it_only_learns() -> None:
-    policy = OnTimePolicy(timing=Timing(cycle_steps=10, startup_steps=2, lead_steps=2))
+    policy = OnTimePolicy(timing=Steps(cycle_steps=10, startup_steps=2, lead_steps=2))
     memory = after([seen(900.0, 11, 60.0 * i) for i in range(9)], policy)[0]
     asked = [policy.propose(memory, seen(2000.0, 11, 60.0 * i))[1].total for i in (9, 10, 11)]
     assert len(set(asked)) == 1

@@ -18,7 +18,7 @@ from sluicegate.domain.births import Births
 from sluicegate.errors import BadInput
 from sluicegate.runlog.batch_log import BatchRecord, append_line
 from sluicegate.runlog.layout import Layout
-from sluicegate.runlog.plan_file import OperatorPlan, Plan, PlanFile
+from sluicegate.runlog.plan_file import OperatorPlan, PlanFile, PlanInForce
 from sluicegate.spark.controller import Control, Controller
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.manifest import DataFile
@@ -41,7 +41,7 @@ class Pipeline:
         for stream in ("rows", "work"):
             FolderEdge(self.layout.edge(stream)).create(schema)
         (self.layout.checkpoint("work") / "offsets").mkdir(parents=True)
-        PlanFile(self.layout.plan).write(Plan(1, {"work": OperatorPlan(1)}))
+        PlanFile(self.layout.plan).write(PlanInForce(1, {"work": OperatorPlan(1)}))
         self.batch = 0
 
     @property
@@ -240,7 +240,7 @@ def test_a_plan_that_no_batch_has_begun_with_yet_is_not_taken_back(pipeline: Pip
 
 
 def test_nothing_is_taken_from_an_operator_of_which_no_batch_has_ended(pipeline: Pipeline) -> None:
-    PlanFile(pipeline.layout.plan).write(Plan(1, {"work": OperatorPlan(6)}))
+    PlanFile(pipeline.layout.plan).write(PlanInForce(1, {"work": OperatorPlan(6)}))
     controller = Controller(pipeline.layout, CONTROL)
     for step in range(6):
         file = DataFile(f"data/{step}-x/part-0.parquet", 10)
@@ -266,7 +266,7 @@ def test_executors_that_do_not_come_are_said_with_the_reason_and_the_loop_goes_o
 
 
 def test_shares_are_withdrawn_once_the_policy_asks_for_none(pipeline: Pipeline) -> None:
-    PlanFile(pipeline.layout.plan).write(Plan(1, {"work": OperatorPlan(2, shares=(0.7, 0.3))}))
+    PlanFile(pipeline.layout.plan).write(PlanInForce(1, {"work": OperatorPlan(2, shares=(0.7, 0.3))}))
     drive(pipeline, CONTROL, [100] * 5)
     assert PlanFile(pipeline.layout.plan).read().of("work").shares == ()
 

@@ -16,7 +16,7 @@ from sluicegate.dashboard.child import Dashboard
 
 
 @dataclass(frozen=True, slots=True)
-class Watching:
+class PageBeside:
     """Whether and where the dashboard is shown; ``out`` is told its address."""
 
     dashboard: bool

@@ -11,11 +11,11 @@ from typing import Annotated
 
 import typer
 
-from sluicegate.cli.beside import Watching
+from sluicegate.cli.beside import PageBeside
 from sluicegate.cli.out import place_for
 from sluicegate.cli.wanted import (
     LOCAL,
-    Ground,
+    GroundAsked,
     Wanted,
     is_file,
     options,
@@ -81,8 +81,8 @@ def demo(
         executors=executors,
     )
     telling = Telling(json_out, place_for(html) if html else _page())
-    beside = Watching(dashboard, port, browser and not json_out, telling.progress)
-    with _own_cluster() if cluster else nullcontext(Ground(master, executors)) as ground:
+    beside = PageBeside(dashboard, port, browser and not json_out, telling.progress)
+    with _own_cluster() if cluster else nullcontext(GroundAsked(master, executors)) as ground:
         wanted = Wanted(chosen, decides, promise, load, length_s, ground, again=("sluicegate", "run", app, *typed))
         return run_and_tell(wanted, the_home(chosen, None, is_file(app)), telling, beside)
 
@@ -96,7 +96,7 @@ def _page() -> Path:
 
 
 @contextmanager
-def _own_cluster() -> Iterator[Ground]:
+def _own_cluster() -> Iterator[GroundAsked]:
     """A master and one worker in a folder of their own; more come when executors need them, and all end with this."""
     from sluicegate.spark.cluster.standalone import Cluster
 
@@ -104,6 +104,6 @@ def _own_cluster() -> Iterator[Ground]:
         cluster = Cluster(Path(folder))
         try:
             cluster.up(1, _WORKER_CORES, "1g")
-            yield Ground(f"cluster:{folder}", _EXECUTORS, _WORKER_CORES)
+            yield GroundAsked(f"cluster:{folder}", _EXECUTORS, _WORKER_CORES)
         finally:
             cluster.down()

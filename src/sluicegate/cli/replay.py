@@ -22,7 +22,7 @@ from sluicegate.config.trace_file import Trace, read_trace
 from sluicegate.errors import BadInput
 from sluicegate.lab.replay.page import replay_page
 from sluicegate.lab.replay.players import names_from
-from sluicegate.lab.replay.replay import Options, PlayJobs, Result, TraceReport, play
+from sluicegate.lab.replay.replay import PlayJobs, ReplayOptions, Result, TraceReport, play
 from sluicegate.lab.replay.replay import Progress as Told
 from sluicegate.lab.replay.replay import replay as replay_traces
 from sluicegate.lab.replay.world import DEFAULT_POINTS, DEFAULT_SAID, protocol_named, truth_of
@@ -52,7 +52,7 @@ def replay(
 ) -> int:
     """Replay load traces against policies: on time, cost, backlog, rescales, forecast coverage."""
     began = time.perf_counter()
-    options = Options(
+    options = ReplayOptions(
         policies=names_from(policies),
         protocol=protocol_named(protocol),
         target=target,
@@ -101,7 +101,7 @@ def _players(master: str | None) -> Iterator[PlayJobs]:
 
 
 def as_document(
-    options: Options, said: str, read: dict[str, Trace], reports: Sequence[TraceReport]
+    options: ReplayOptions, said: str, read: dict[str, Trace], reports: Sequence[TraceReport]
 ) -> dict[str, object]:
     """The JSON of the command-line contract."""
     return {
@@ -147,7 +147,9 @@ def _result_document(result: Result) -> dict[str, object]:
     }
 
 
-def show(options: Options, said: str, read: dict[str, Trace], reports: Sequence[TraceReport], out: Console) -> None:
+def show(
+    options: ReplayOptions, said: str, read: dict[str, Trace], reports: Sequence[TraceReport], out: Console
+) -> None:
     """Tables for a person."""
     how = f"protocol {options.protocol.name}, target {options.target:.2%}, {options.runs} runs, seed {options.seed}"
     out.print(f"{how}; {escape(said)}")

@@ -11,7 +11,7 @@ from sluicegate.cli.out import place_for
 from sluicegate.cli.wanted import (
     BUNDLED_LENGTH,
     LOCAL,
-    Ground,
+    GroundAsked,
     Wanted,
     is_file,
     options,
@@ -100,7 +100,7 @@ def run(
         the_promise(chosen, slo),
         the_load(chosen, calm_per_s, load),
         length_s,
-        Ground(master, executors, executor_cores, the_settings(conf or [])),
+        GroundAsked(master, executors, executor_cores, the_settings(conf or [])),
         budget,
         fuse,
         dry_run,

@@ -25,7 +25,7 @@ BUNDLED_LENGTH = "120"
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class GroundAsked:
     """Where it runs: Spark's master, executors that come and go there, and Spark's own settings."""
 
     master: str = LOCAL
@@ -47,7 +47,7 @@ class Wanted:
     promise: tuple[str, ...]
     load: Load
     length_s: float
-    ground: Ground
+    ground: GroundAsked
     budget: int | None = None
     fuse: bool = True
     dry_run: bool = False

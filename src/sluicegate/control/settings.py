@@ -19,9 +19,9 @@ from sluicegate.errors import BadInput
 from sluicegate.forecast.catalogue import forecaster
 from sluicegate.measure.smoothing import Smoothing
 from sluicegate.place.catalogue import placer
-from sluicegate.policy.catalogue import Entry, policy_entry
+from sluicegate.policy.catalogue import PolicyEntry, policy_entry
 from sluicegate.policy.in_steps import InSteps
-from sluicegate.policy.on_time import Timing as Steps
+from sluicegate.policy.on_time import Steps as Steps
 
 if TYPE_CHECKING:
     from sluicegate.policy.catalogue import AnyPolicy
@@ -163,7 +163,7 @@ def policy_for(
     return policy
 
 
-def rules_for(entry: Entry, timing: Timing, goal: Goal) -> Rules:
+def rules_for(entry: PolicyEntry, timing: Timing, goal: Goal) -> Rules:
     """The governor's rules for a policy: all of them, or only those that a policy's own timing leaves to it."""
     stale_after_s = max(15 * timing.interval_s, 30.0)
     if entry.moves != "governed":
@@ -183,7 +183,7 @@ def rules_for(entry: Entry, timing: Timing, goal: Goal) -> Rules:
     )
 
 
-def _in_cycles(entry: Entry) -> bool:
+def _in_cycles(entry: PolicyEntry) -> bool:
     return entry.moves in ("steps", "cycles")
 
 

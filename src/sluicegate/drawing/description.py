@@ -13,7 +13,7 @@ from sluicegate.runlog.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class DrawnNode:
     """One operator as it runs; several that share a query are joined by "+" in its name."""
 
     name: str
@@ -29,7 +29,7 @@ class Description:
 
     name: str
     sources: tuple[str, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[DrawnNode, ...]
     kept: tuple[str, ...]
 
 
@@ -49,7 +49,7 @@ def description_in(layout: Layout) -> Description:
 def described(read: Mapping[str, Any]) -> Description:
     """From what ``pipeline.json`` holds."""
     nodes = tuple(
-        Node(
+        DrawnNode(
             str(entry["name"]),
             # a source that Spark reads is no edge of ours, but people want to see it
             tuple(entry.get("reads") or filter(None, [entry.get("source")])),

@@ -12,13 +12,13 @@ from sluicegate.errors import BadInput
 from sluicegate.forecast.arma import Arma
 from sluicegate.forecast.calibrated import Calibrated
 from sluicegate.forecast.forecaster import Forecaster
-from sluicegate.forecast.recent_peak import RecentPeak
+from sluicegate.forecast.recent_peak import RecentPeakForecast
 from sluicegate.forecast.seasonal import Seasonal
 from sluicegate.forecast.trend import Trend
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ForecasterEntry:
     """``factory`` takes ``step_s`` and the forecaster's own options. Each has a memory of its own type, hence Any."""
 
     factory: Callable[..., Forecaster[Any]]
@@ -26,21 +26,23 @@ class Entry:
     source: str
 
 
-FORECASTERS: Mapping[str, Entry] = MappingProxyType(
+FORECASTERS: Mapping[str, ForecasterEntry] = MappingProxyType(
     {
-        "arma": Entry(
+        "arma": ForecasterEntry(
             Arma,
             "ARMA(p, q), order by AIC, refitted by maximum likelihood on a sliding window",
             "uncertainty-aware VM scheduling, Eq 9 to 13",
         ),
-        "calibrated": Entry(
+        "calibrated": ForecasterEntry(
             Calibrated,
             "experts with errors that are measured, so that its quantiles hold what they announce",
             "sluicegate; adaptive conformal inference",
         ),
-        "recent-peak": Entry(RecentPeak, "the largest recent rate with a margin", "peer"),
-        "trend": Entry(Trend, "a damped trend, for seconds to a minute ahead", "Holt; Gardner and McKenzie"),
-        "seasonal": Entry(Seasonal, "the same time of the season before, at today's level", "seasonal naive, textbook"),
+        "recent-peak": ForecasterEntry(RecentPeakForecast, "the largest recent rate with a margin", "peer"),
+        "trend": ForecasterEntry(Trend, "a damped trend, for seconds to a minute ahead", "Holt; Gardner and McKenzie"),
+        "seasonal": ForecasterEntry(
+            Seasonal, "the same time of the season before, at today's level", "seasonal naive, textbook"
+        ),
     }
 )
 

@@ -23,10 +23,10 @@ _LARGEST_RATIO = 10.0  # one burst after near silence must not blow up every lat
 
 
 @dataclass(frozen=True, slots=True)
-class RecentPeak:
+class RecentPeakForecast:
     """``steps`` is w, ``margin`` is x; ``history`` is how many past steps the deviation is taken over.
 
-    >>> peak = RecentPeak(steps=5, margin=0.2)
+    >>> peak = RecentPeakForecast(steps=5, margin=0.2)
     >>> memory = peak.start()
     >>> for rate in [90.0, 100.0] * 10:
     ...     memory = peak.learn(memory, rate)

@@ -28,7 +28,7 @@ STABLE_SLOPE = 0.001
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class TaskTrial:
     """One run past its warm-up: how fast latency grew, and the shares of the slot in use (idle base included)."""
 
     latency_slope: float
@@ -40,7 +40,7 @@ class Trial:
         return self.latency_slope <= STABLE_SLOPE
 
 
-RunTrial = Callable[[int, float], Trial]
+RunTrial = Callable[[int, float], TaskTrial]
 """Threads on one slot and rate per second to the trial's outcome."""
 
 Search = Callable[[Callable[[int], bool], int], int]
@@ -112,7 +112,7 @@ def profile_task(
 ) -> TaskProfile:
     """The profile of ``task``, whose trials ``run`` makes.
 
-    >>> run = lambda threads, rate: Trial(0.0 if rate <= 4 * min(threads, 3) else 1.0, 0.25 * min(threads, 3), 0.1)
+    >>> run = lambda threads, rate: TaskTrial(0.0 if rate <= 4 * min(threads, 3) else 1.0, 0.25 * min(threads, 3), 0.1)
     >>> [(point.threads, point.rate_per_s) for point in profile_task("t", run, Grid(window=3)).points]
     [(1, 4.0), (2, 8.0), (3, 12.0), (4, 12.0), (5, 12.0)]
     """
@@ -146,8 +146,8 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
     return float(np.sum((x - x.mean()) * (y - y.mean()))) / spread if spread > 0 else 0.0
 
 
-def _highest_stable(run: RunTrial, threads: int, grid: Grid, search: Search) -> tuple[float, Trial] | None:
-    trials: dict[int, Trial] = {}
+def _highest_stable(run: RunTrial, threads: int, grid: Grid, search: Search) -> tuple[float, TaskTrial] | None:
+    trials: dict[int, TaskTrial] = {}
 
     def stable(step: int) -> bool:
         trials[step] = run(threads, grid.rate_per_s(step))

@@ -38,7 +38,7 @@ STATELESS = (Act.START_REPLICA, Act.AWAIT_READY, Act.SWITCH_UPSTREAM, Act.DRAIN_
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RedeploymentStep:
     """What to do, for which instance, and where: slots of the instance, operators or sources of the upstream."""
 
     act: Act
@@ -46,7 +46,7 @@ class Step:
     at: tuple[str, ...]
 
 
-def steps_without_loss(topology: Topology, operator: str, origin: str, target: str) -> tuple[Step, ...]:
+def steps_without_loss(topology: Topology, operator: str, origin: str, target: str) -> tuple[RedeploymentStep, ...]:
     """The ordered steps that move the instance of ``operator`` on the slot ``origin`` to the slot ``target``.
 
     >>> from sluicegate.domain import Edge, Operator
@@ -65,4 +65,4 @@ def steps_without_loss(topology: Topology, operator: str, origin: str, target: s
         Act.REMOVE_OLD: (origin,),
     }
     stateful = operator in topology.index and topology.operator(operator).stateful
-    return tuple(Step(act, operator, places[act]) for act in (STATEFUL if stateful else STATELESS))
+    return tuple(RedeploymentStep(act, operator, places[act]) for act in (STATEFUL if stateful else STATELESS))

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from sluicegate.domain.topology import require
-from sluicegate.policy.on_time import Capacity
+from sluicegate.policy.on_time import CapacityBelief
 
 Floats = NDArray[np.float64]
 
@@ -68,13 +68,13 @@ class CapacityLaw:
         variance = (_ASSUMED * _ASSUMED_NOISE**2 + self.squares) / (_ASSUMED + self.weight)
         return max(math.sqrt(variance), _LEAST_NOISE)
 
-    def curve(self) -> Capacity:
+    def curve(self) -> CapacityBelief:
         """Mean and deviation for 1..``largest`` machines."""
         mean, doubt = self._posterior()
         rows = _rows(self.largest)
         of_size = np.exp(rows @ mean)
         unknown = np.maximum(np.einsum("ij,jk,ik->i", rows, doubt, rows), 0.0)
-        return Capacity(of_size, of_size * np.sqrt(self.noise**2 + unknown))
+        return CapacityBelief(of_size, of_size * np.sqrt(self.noise**2 + unknown))
 
     def measured(self, machines: int, capacity_per_s: float, weight: float = 1.0) -> CapacityLaw:
         """A step whose capacity is known, late or not: rows done per second of useful time.

@@ -30,7 +30,7 @@ Moves = Literal["governed", "spaced", "own", "steps", "cycles"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PolicyEntry:
     """One policy: ``build`` makes it, told the load to come, which only a ``clairvoyant`` one looks at.
 
     A ``reactive`` policy finds its size by trial on a running pipeline; the others answer at once. ``mapper`` and
@@ -81,8 +81,8 @@ _UNCERTAINTY = (
 )
 
 
-def _uncertainty(number: int) -> Entry:
-    return Entry(
+def _uncertainty(number: int) -> PolicyEntry:
+    return PolicyEntry(
         _of("papers.uncertainty", "Uncertainty", number=number),
         _UNCERTAINTY[number],
         "uncertainty-aware VM scheduling",
@@ -91,8 +91,8 @@ def _uncertainty(number: int) -> Entry:
     )
 
 
-POLICIES: dict[str, Entry] = {
-    "sluicegate": Entry(
+POLICIES: dict[str, PolicyEntry] = {
+    "sluicegate": PolicyEntry(
         _of("sluicegate", "SluicegatePolicy"),
         "forecast quantile, learned capacity, greedy under the law that holds, whole nodes",
         "sluicegate",
@@ -100,7 +100,7 @@ POLICIES: dict[str, Entry] = {
         forecaster="calibrated",
         moves="governed",
     ),
-    "on-time": Entry(
+    "on-time": PolicyEntry(
         _of("sluicegate_on_time", "OnTimePolicy"),
         "fewest machines for a share of steps on time, by a price on late steps",
         "sluicegate",
@@ -108,77 +108,83 @@ POLICIES: dict[str, Entry] = {
         forecaster="calibrated",
         moves="steps",
     ),
-    "drs": Entry(_of("papers.drs", "Drs"), "queueing-optimal processors per operator, M/M/k", "DRS", moves="spaced"),
-    "drs-gigk": Entry(
+    "drs": PolicyEntry(
+        _of("papers.drs", "Drs"), "queueing-optimal processors per operator, M/M/k", "DRS", moves="spaced"
+    ),
+    "drs-gigk": PolicyEntry(
         _of("papers.drs", "Drs", general=True, name="drs-gigk"),
         "DRS with measured variability, GI/G/k",
         "DRS",
         moves="spaced",
     ),
-    "drs-batch": Entry(
+    "drs-batch": PolicyEntry(
         _of("papers.drs", "Drs", general=True, batch=True, name="drs-batch"),
         "DRS planned by the micro-batch law",
         "DRS",
         moves="spaced",
     ),
-    "es-stream": Entry(
+    "es-stream": PolicyEntry(
         _of("papers.es_stream", "EsStream"),
         "marginal analysis of instances against queue length",
         "Es-Stream",
         mapper="es-stream",
     ),
-    "lsa": Entry(
+    "lsa": PolicyEntry(
         _of("papers.lsa", "Lsa"),
         "threads and slots, scaling one thread linearly",
         "model-driven scheduling",
         mapper="rsm",
         moves="governed",
     ),
-    "mba": Entry(
+    "mba": PolicyEntry(
         _of("papers.mba", "Mba"),
         "threads and slots by measured profiles",
         "model-driven scheduling",
         mapper="sam",
         moves="governed",
     ),
-    "mc-stream": Entry(
+    "mc-stream": PolicyEntry(
         _of("papers.mc_stream", "McStream"),
         "instances in proportion to computing demand",
         "Mc-Stream",
         mapper="mc-stream",
     ),
     **{f"uncertainty-{number}": _uncertainty(number) for number in range(8)},
-    "ds2": Entry(_of("peers.ds2", "Ds2"), "arrivals over the true rate, in topological order", "DS2"),
-    "flink-autoscaler": Entry(
+    "ds2": PolicyEntry(_of("peers.ds2", "Ds2"), "arrivals over the true rate, in topological order", "DS2"),
+    "flink-autoscaler": PolicyEntry(
         _of("peers.flink_autoscaler", "FlinkAutoscaler"),
         "70% utilisation and time to catch up",
         "Apache Flink",
         reactive=True,
     ),
-    "dstreams": Entry(
+    "dstreams": PolicyEntry(
         _of("peers.dstreams_allocation", "DStreamsAllocation"),
         "processing time over batch interval",
         "Spark DStreams",
         reactive=True,
     ),
-    "spark-core": Entry(
+    "spark-core": PolicyEntry(
         _of("peers.spark_core_allocation", "SparkCoreAllocation"),
         "pending and running tasks, doubling",
         "Spark dynamic allocation",
         reactive=True,
     ),
-    "hpa": Entry(_of("peers.hpa", "Hpa"), "replicas in proportion to utilisation", "Kubernetes HPA", reactive=True),
-    "keda": Entry(_of("peers.keda", "Keda"), "replicas in proportion to lag", "KEDA", reactive=True),
-    "dhalion": Entry(_of("peers.dhalion", "Dhalion"), "more where back-pressure shows", "Dhalion", reactive=True),
-    "recent-peak": Entry(
+    "hpa": PolicyEntry(
+        _of("peers.hpa", "Hpa"), "replicas in proportion to utilisation", "Kubernetes HPA", reactive=True
+    ),
+    "keda": PolicyEntry(_of("peers.keda", "Keda"), "replicas in proportion to lag", "KEDA", reactive=True),
+    "dhalion": PolicyEntry(_of("peers.dhalion", "Dhalion"), "more where back-pressure shows", "Dhalion", reactive=True),
+    "recent-peak": PolicyEntry(
         _of("peers.recent_peak", "RecentPeak"), "the largest recent rate and a margin", "common practice"
     ),
-    "static-peak": Entry(_static_peak, "sized once for the peak", "common practice", clairvoyant=True),
-    "hindsight": Entry(_hindsight, "the least for the load that will come", "a bound, not a policy", clairvoyant=True),
+    "static-peak": PolicyEntry(_static_peak, "sized once for the peak", "common practice", clairvoyant=True),
+    "hindsight": PolicyEntry(
+        _hindsight, "the least for the load that will come", "a bound, not a policy", clairvoyant=True
+    ),
 }
 
 
-def policy_entry(name: str) -> Entry:
+def policy_entry(name: str) -> PolicyEntry:
     """The entry of a policy; an unknown name is an error that lists the known ones."""
     try:
         return POLICIES[name]
@@ -186,7 +192,7 @@ def policy_entry(name: str) -> Entry:
         raise BadInput(unknown("policy", name, POLICIES)) from None
 
 
-def live_policy_entry(name: str) -> Entry:
+def live_policy_entry(name: str) -> PolicyEntry:
     """The entry of a policy for a pipeline that runs, whose load to come nobody knows."""
     entry = policy_entry(name)
     if entry.clairvoyant:

@@ -112,12 +112,12 @@ def _reserve(steps: float, budget: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class Steps:
     """When a decision binds: taken ``lead_steps`` before its cycle of ``cycle_steps``; machines start that late.
 
     A forecast's first step is the one after the last rate known.
 
-    >>> Timing(cycle_steps=10, startup_steps=2, lead_steps=2).bound, Timing().bound
+    >>> Steps(cycle_steps=10, startup_steps=2, lead_steps=2).bound, Steps().bound
     ((3, 12), (3, 3))
     """
 
@@ -137,7 +137,7 @@ class Timing:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Capacity:
+class CapacityBelief:
     """What 1, 2, .. machines sustain, with the deviation of one draw (its noise and our doubt of the curve)."""
 
     mean_per_s: Floats
@@ -176,7 +176,7 @@ class OnTime:
     """
 
     target: float
-    timing: Timing = Timing()
+    timing: Steps = Steps()
     price: float | None = None
     holds: bool = True
 
@@ -197,13 +197,13 @@ class OnTime:
         return replace(memory, budget=memory.budget.judged(late, steps, 1 - self.target))
 
     def decide(
-        self, memory: OnTimeMemory, forecast: Forecast, capacity: Capacity, running: int
+        self, memory: OnTimeMemory, forecast: Forecast, capacity: CapacityBelief, running: int
     ) -> tuple[OnTimeMemory, Choice]:
         """The machines to ask for, ``running`` being those asked for before.
 
         >>> sizes = np.arange(1.0, 41)
         >>> load = Forecast(60.0, np.full(3, 10.0), np.full(3, 0.5))
-        >>> OnTime(0.995).decide(OnTimeMemory(), load, Capacity(sizes, 0.05 * sizes), running=9)[1].machines
+        >>> OnTime(0.995).decide(OnTimeMemory(), load, CapacityBelief(sizes, 0.05 * sizes), running=9)[1].machines
         13
         """
         running = min(max(running, 1), len(capacity.mean_per_s))
@@ -254,7 +254,7 @@ class OnTime:
         return f"on time so far {1 - judged.late / judged.steps:.3%} for {self.target:.3%}"
 
 
-def needed(rate_per_s: float, capacity: Capacity) -> int:
+def needed(rate_per_s: float, capacity: CapacityBelief) -> int:
     """The fewest machines whose mean capacity exceeds the rate; all there are where none does."""
     enough = int(np.argmax(capacity.mean_per_s > rate_per_s))
     return enough + 1 if capacity.mean_per_s[enough] > rate_per_s else len(capacity.mean_per_s)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from sluicegate.domain import Proposal, Situation
 from sluicegate.model.traffic import visits
 from sluicegate.policy.capacity_law import LARGEST, CapacityLaw, capacity_law
-from sluicegate.policy.on_time import OnTime, OnTimeMemory, Timing, needed
+from sluicegate.policy.on_time import OnTime, OnTimeMemory, Steps, needed
 from sluicegate.policy.papers.uncertainty import online_sample, sustained_samples
 from sluicegate.policy.spread import spread
 from sluicegate.policy.within_limits import affordable, proposal_within
@@ -47,7 +47,7 @@ class Wish:
 class OnTimePolicy:
     """Asked once a step. ``training`` are (machines, rows/s) as measured; ``most`` is the largest size considered."""
 
-    timing: Timing = field(default_factory=Timing)
+    timing: Steps = field(default_factory=Steps)
     training: Samples = ()
     most: int | None = None
     name: str = "on-time"
@@ -65,7 +65,7 @@ class OnTimePolicy:
 
 
 def wish(
-    state: OnTimeState | None, situation: Situation, target: float, timing: Timing, training: Samples, most: int | None
+    state: OnTimeState | None, situation: Situation, target: float, timing: Steps, training: Samples, most: int | None
 ) -> tuple[OnTimeState, Wish]:
     """The machines to ask for. Between the decisions of a cycle it only learns."""
     rule = OnTime(target, timing)
@@ -119,7 +119,7 @@ def useful_rate(situation: Situation) -> float | None:
     return least if len(carried) == len(reached) and 0 < least < math.inf else None
 
 
-def _decides(situation: Situation, timing: Timing) -> bool:
+def _decides(situation: Situation, timing: Steps) -> bool:
     if timing.cycle_steps == 1 or situation.forecast is None:
         return True
     step = round(situation.now_s / situation.forecast.step_s)

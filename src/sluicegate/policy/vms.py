@@ -19,7 +19,7 @@ VM_SIZES = (1, 2, 4)
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class RentedVms:
     """The machines, the largest first, and what they cost."""
 
     vms: tuple[Vm, ...]
@@ -34,7 +34,7 @@ class Fleet:
         return sum(self.sizes)
 
 
-def rent(slots: int, sizes: Iterable[int] = VM_SIZES, price_per_slot_hour: float = 0.05) -> Fleet:
+def rent(slots: int, sizes: Iterable[int] = VM_SIZES, price_per_slot_hour: float = 0.05) -> RentedVms:
     """The fleet for ``slots``; none for 0. Sizes may come in any order, and more than once.
 
     >>> rent(15).sizes, rent(5).sizes, rent(7, sizes=(4, 2, 1)).sizes, rent(0).sizes
@@ -50,7 +50,7 @@ def rent(slots: int, sizes: Iterable[int] = VM_SIZES, price_per_slot_hour: float
     if rest:
         chosen.append(next(size for size in known if size >= rest))
     vms = tuple(Vm(f"vm-{number}", size) for number, size in enumerate(chosen, start=1))
-    return Fleet(vms, sum(chosen) * price_per_slot_hour)
+    return RentedVms(vms, sum(chosen) * price_per_slot_hour)
 
 
 def _checked(sizes: Iterable[int]) -> Sequence[int]:

@@ -37,7 +37,7 @@ class OperatorPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlanInForce:
     """``version`` grows with every change.
 
     ``executors`` and ``nodes`` are how many there should be (``None``: as they are), ``leaving`` the nodes to give
@@ -68,10 +68,10 @@ class Plan:
         )
 
     @classmethod
-    def from_json(cls, text: str) -> Plan:
+    def from_json(cls, text: str) -> PlanInForce:
         """
-        >>> one = Plan(3, {"count": OperatorPlan(4, 0.5, (1.0, 2.0))})
-        >>> Plan.from_json(one.to_json()) == one
+        >>> one = PlanInForce(3, {"count": OperatorPlan(4, 0.5, (1.0, 2.0))})
+        >>> PlanInForce.from_json(one.to_json()) == one
         True
         """
         read = json.loads(text)
@@ -107,9 +107,9 @@ class PlanFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._stamp: tuple[int, int] | None = None
-        self._plan = Plan()
+        self._plan = PlanInForce()
 
-    def read(self) -> Plan:
+    def read(self) -> PlanInForce:
         try:
             status = self._path.stat()
         except FileNotFoundError:
@@ -120,11 +120,11 @@ class PlanFile:
             # a plan that somebody spoiled by hand is as good as none: the last good one stays in force
             with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
                 if text is not None:
-                    self._plan = Plan.from_json(text)
+                    self._plan = PlanInForce.from_json(text)
             self._stamp = stamp
         return self._plan
 
-    def write(self, plan: Plan) -> None:
+    def write(self, plan: PlanInForce) -> None:
         write_whole(self._path, plan.to_json())
 
     def change(self, operators: Mapping[str, OperatorPlan]) -> None:

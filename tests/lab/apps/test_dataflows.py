@@ -10,7 +10,7 @@ import pytest
 from sluicegate.errors import EnvironmentLacks
 from sluicegate.lab.apps import dataflows
 from sluicegate.lab.apps.five_answers import answers, polygon
-from sluicegate.lab.apps.five_tasks import LINE_BYTES, PLACES, TASKS, Surroundings, line, message_text, viete
+from sluicegate.lab.apps.five_tasks import LINE_BYTES, PLACES, TASKS, TaskSurroundings, line, message_text, viete
 from sluicegate.lab.apps.inputs.local_store import BLOB_BYTES, local_store, reading
 from sluicegate.lab.reproduce.dataflows import micro
 from sluicegate.model.traffic import visits
@@ -49,7 +49,7 @@ def test_messages_have_ten_bytes_and_none_comes_twice() -> None:
 @pytest.mark.parametrize("task", dataflows.COLUMNS)
 def test_a_task_answers_what_another_route_gives(task: str, waiting: bool, tmp_path: Path) -> None:
     some = NUMBERS[:40]
-    with local_store(AT_ONCE) as port, TASKS[task](Surroundings(port, str(tmp_path), waiting)) as answer:
+    with local_store(AT_ONCE) as port, TASKS[task](TaskSurroundings(port, str(tmp_path), waiting)) as answer:
         assert [answer(number) for number in some] == [answers(number)[task] for number in some]
 
 
@@ -65,7 +65,7 @@ def test_neighbouring_rows_rarely_have_the_same_answers() -> None:
 
 def test_every_row_is_a_line_in_the_archive(tmp_path: Path) -> None:
     for part in (NUMBERS[:150], NUMBERS[150:]):  # two batches of one process
-        with TASKS["batch"](Surroundings(0, str(tmp_path))) as write:
+        with TASKS["batch"](TaskSurroundings(0, str(tmp_path))) as write:
             for number in part:
                 write(number)
     (file,) = tmp_path.iterdir()

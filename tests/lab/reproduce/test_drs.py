@@ -18,7 +18,7 @@ from sluicegate.lab.reproduce.drs_apps import (
     split_of,
 )
 from sluicegate.lab.reproduce.drs_convergence import convergence
-from sluicegate.lab.reproduce.drs_drive import Move, Run
+from sluicegate.lab.reproduce.drs_drive import DrsMove, DrsRun
 from sluicegate.lab.reproduce.drs_model import Held, held, pairs_in_order
 from sluicegate.lab.reproduce.drs_rates import follow, one_move_a_change
 from sluicegate.lab.reproduce.drs_variability import models
@@ -70,7 +70,7 @@ def test_each_change_of_the_rate_is_followed_by_one_move() -> None:
 
 
 def test_runs_with_other_moves_do_not_hold() -> None:
-    up = Run((Move(12, (3, 3, 1), (4, 3, 1)),), (0.5,) * 40)
+    up = DrsRun((DrsMove(12, (3, 3, 1), (4, 3, 1)),), (0.5,) * 40)
     assert one_move_a_change([up, up, up]).holds is False
 
 

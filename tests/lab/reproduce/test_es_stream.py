@@ -7,7 +7,7 @@ import pytest
 from sluicegate.config.topology_file import read_topology
 from sluicegate.domain import Placement, Topology, Vm
 from sluicegate.lab.reproduce import es_stream, es_stream_state
-from sluicegate.lab.reproduce.es_stream_apps import APPS, COMMODITY_COUNT, TOP_N, App
+from sluicegate.lab.reproduce.es_stream_apps import APPS, COMMODITY_COUNT, TOP_N, PaperApp
 from sluicegate.lab.reproduce.es_stream_highest import highest
 from sluicegate.lab.reproduce.es_stream_latency import against, by_hand, crossings
 from sluicegate.lab.reproduce.es_stream_scaling import followed, nodes, planned
@@ -28,12 +28,12 @@ def test_the_applications_are_those_of_the_example_files(topology: Topology) -> 
 
 
 @BY_NAME
-def test_planned_instances_follow_the_rate(app: App) -> None:
+def test_planned_instances_follow_the_rate(app: PaperApp) -> None:
     assert planned(app).holds
 
 
 def test_counts_that_differ_from_the_papers_do_not_hold() -> None:
-    assert planned(App("other", COMMODITY_COUNT, (14, 24, 20), 15_000.0)).holds is False
+    assert planned(PaperApp("other", COMMODITY_COUNT, (14, 24, 20), 15_000.0)).holds is False
 
 
 def test_instances_follow_a_simulated_rate_and_no_row_is_lost() -> None:
@@ -43,12 +43,12 @@ def test_instances_follow_a_simulated_rate_and_no_row_is_lost() -> None:
 
 
 @BY_NAME
-def test_nodes_follow_the_rate(app: App) -> None:
+def test_nodes_follow_the_rate(app: PaperApp) -> None:
     assert nodes(app).holds
 
 
 @BY_NAME
-def test_the_highest_rate_is_the_papers_and_drs_holds_as_much(app: App) -> None:
+def test_the_highest_rate_is_the_papers_and_drs_holds_as_much(app: PaperApp) -> None:
     reached, against_others = highest(app)
     assert reached.holds
     assert against_others.holds is False

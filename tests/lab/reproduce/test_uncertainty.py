@@ -9,7 +9,7 @@ import pytest
 from sluicegate.errors import BadInput
 from sluicegate.lab.reproduce import uncertainty
 from sluicegate.lab.reproduce.eight_workloads import TRACES, UNITS, WORKLOADS, week_loads
-from sluicegate.lab.reproduce.week_runs import Trial, curve_top, fare
+from sluicegate.lab.reproduce.week_runs import WeekTrial, curve_top, fare
 
 VHT = next(workload for workload in WORKLOADS if not workload.scales)
 FLIGHTS = WORKLOADS[-1]
@@ -46,19 +46,19 @@ def test_a_trace_that_is_not_there_is_named() -> None:
 
 def test_one_machine_is_enough_for_what_does_not_scale() -> None:
     loads, _ = week_loads((), steps=600)
-    assert fare([Trial(VHT, 0)], loads, workers=1)[0].qos == 1.0
+    assert fare([WeekTrial(VHT, 0)], loads, workers=1)[0].qos == 1.0
 
 
 def test_all_techniques_together_are_on_time_more_often_than_none() -> None:
     loads, _ = week_loads((), steps=1440)
-    none, every = fare([Trial(FLIGHTS, 0), Trial(FLIGHTS, 7)], loads, workers=1)
+    none, every = fare([WeekTrial(FLIGHTS, 0), WeekTrial(FLIGHTS, 7)], loads, workers=1)
     assert none.qos < every.qos
     assert none.cost < every.cost
 
 
 def test_the_top_of_a_learned_curve_is_a_size_of_the_table() -> None:
     loads, _ = week_loads((), steps=600)
-    assert all(1 <= curve_top(Trial(workload, 5), loads) <= 256 for workload in WORKLOADS)
+    assert all(1 <= curve_top(WeekTrial(workload, 5), loads) <= 256 for workload in WORKLOADS)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluicegate.domain import Edge, Operator, Topology
-from sluicegate.lab.simulate import Behaviour, Routing, advance, begin, inside, shared, shuffle, simulate, weighted
+from sluicegate.lab.simulate import Behaviour, RowRouting, advance, begin, inside, shared, shuffle, simulate, weighted
 from sluicegate.lab.simulate.world import World
 
 
@@ -91,7 +91,7 @@ def test_a_queue_never_exceeds_its_bound_and_no_row_is_lost(
     count_rows: Callable[[World], int],
     first: int,
     second: int,
-    routing: Routing,
+    routing: RowRouting,
     servers: int,
     copies: float,
     seed: int,

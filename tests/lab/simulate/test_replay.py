@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sluicegate.errors import BadInput
 from sluicegate.forecast.catalogue import forecaster
 from sluicegate.lab.replay.jobs import Job, backlog, facts_of, record, run_one, scored, yardstick
-from sluicegate.lab.replay.players import ALL, Lane, names_from, player
-from sluicegate.lab.replay.replay import Options, Result, TraceReport, jobs_of, play, replay
+from sluicegate.lab.replay.players import ALL, ReplayLane, names_from, player
+from sluicegate.lab.replay.replay import ReplayOptions, Result, TraceReport, jobs_of, play, replay
 from sluicegate.lab.replay.world import DEFAULT_POINTS, PROTOCOLS, protocol_named, truth_of
 from sluicegate.policy.peers.recent_peak_grid import cheapest_recent_peak
 
@@ -32,7 +32,7 @@ def job_of(policy: str, protocol: str = "cycle", steps: int = 300) -> Job:
 
 
 def report_of(policies: tuple[str, ...], protocol: str = "cycle", steps: int = 300, runs: int = 2) -> TraceReport:
-    return replay([("t", load(steps))], TRUTH, Options(policies, PROTOCOLS[protocol], runs=runs))[0]
+    return replay([("t", load(steps))], TRUTH, ReplayOptions(policies, PROTOCOLS[protocol], runs=runs))[0]
 
 
 def figures(result: Result) -> tuple[object, ...]:
@@ -61,7 +61,7 @@ def test_static_peak_is_always_on_time_and_never_moves() -> None:
 
 
 def test_the_same_seed_gives_the_same_figures_on_any_number_of_cores() -> None:
-    options = Options(("recent-peak", "uncertainty-4"), CYCLE, runs=2)
+    options = ReplayOptions(("recent-peak", "uncertainty-4"), CYCLE, runs=2)
     one = replay([("t", load())], TRUTH, options, workers=1)[0]
     two = replay([("t", load())], TRUTH, options, workers=2)[0]
     assert [figures(r) for r in one.results] == [figures(r) for r in two.results]
@@ -128,7 +128,7 @@ def test_recent_peak_serves_what_the_grid_says_it_serves() -> None:
         ).cheapest
         assert point is not None
         late = protocol.startup_steps - protocol.lead_steps
-        lane = Lane(player(job.policy, facts), facts, None)
+        lane = ReplayLane(player(job.policy, facts), facts, None)
         for t in range(400):
             lane.step(t)
         asked = lane.asked_for()
@@ -174,7 +174,7 @@ def test_online_learning_finds_a_capacity_that_training_overstates() -> None:
     late: dict[str, float] = {}
     for name in ("uncertainty-0", "uncertainty-2"):
         one = player(name, wrong)
-        lane = Lane(one, wrong, None)
+        lane = ReplayLane(one, wrong, None)
         for t in range(600):
             lane.step(t)
         late[name] = 1 - scored(wrong, 0, lane.asked_for(), one.late_steps).qos
@@ -207,7 +207,7 @@ def test_a_partial_last_cycle_counts_too() -> None:
 
 
 def test_the_peak_is_scaled_to_thirty_two_machines_or_as_told() -> None:
-    options = Options(("static-peak",), CYCLE, runs=1)
+    options = ReplayOptions(("static-peak",), CYCLE, runs=1)
     report = replay([("t", load() * 1e-6)], TRUTH, options)[0]
     assert TRUTH.needs(float(report.rates_per_s.max())) == 32
     assert "needs 32 machines" in report.notes[0]
@@ -225,13 +225,13 @@ def test_the_peak_is_scaled_to_thirty_two_machines_or_as_told() -> None:
 )
 def test_traces_that_cannot_be_replayed_are_refused(values: Floats, peak: float | None, problem: str) -> None:
     with pytest.raises(BadInput, match=problem):
-        replay([("t", values)], TRUTH, Options(("ds2",), CYCLE, peak_per_s=peak))
+        replay([("t", values)], TRUTH, ReplayOptions(("ds2",), CYCLE, peak_per_s=peak))
 
 
 def test_a_trace_with_silent_hours_is_replayed() -> None:
     values = load()
     values[100:200] = 0.0
-    options = Options(ALL, FREE, runs=1)
+    options = ReplayOptions(ALL, FREE, runs=1)
     assert all(0 <= result.qos <= 1 for result in replay([("t", values)], TRUTH, options)[0].results)
 
 
@@ -253,15 +253,15 @@ def test_all_names_every_policy_once() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Options(("ds2",), CYCLE, target=1.0),
-        lambda: Options(("ds2",), CYCLE, rho=0.4),
-        lambda: Options(("ds2",), CYCLE, runs=0),
-        lambda: Options(("ds2",), CYCLE, seed=-1),
-        lambda: Options(("ds2",), CYCLE, peak_per_s=0.0),
-        lambda: Options(("ds2",), CYCLE, training_sizes=()),
+        lambda: ReplayOptions(("ds2",), CYCLE, target=1.0),
+        lambda: ReplayOptions(("ds2",), CYCLE, rho=0.4),
+        lambda: ReplayOptions(("ds2",), CYCLE, runs=0),
+        lambda: ReplayOptions(("ds2",), CYCLE, seed=-1),
+        lambda: ReplayOptions(("ds2",), CYCLE, peak_per_s=0.0),
+        lambda: ReplayOptions(("ds2",), CYCLE, training_sizes=()),
     ],
 )
-def test_options_out_of_range_are_refused(make: Callable[[], Options]) -> None:
+def test_options_out_of_range_are_refused(make: Callable[[], ReplayOptions]) -> None:
     with pytest.raises(BadInput):
         make()
 
@@ -273,6 +273,6 @@ def test_an_unknown_protocol_is_refused() -> None:
 
 def test_progress_is_told_to_the_end() -> None:
     seen: list[tuple[int, int]] = []
-    jobs = jobs_of("t", load(60), TRUTH, Options(("hindsight", "ds2"), CYCLE, runs=2))
+    jobs = jobs_of("t", load(60), TRUTH, ReplayOptions(("hindsight", "ds2"), CYCLE, runs=2))
     play(jobs, 1, lambda done, total: seen.append((done, total)))
     assert seen[-1] == (len(jobs), len(jobs))

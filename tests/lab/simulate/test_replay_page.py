@@ -6,14 +6,14 @@ from xml.etree import ElementTree
 import numpy as np
 
 from sluicegate.lab.replay.page import pareto, replay_page
-from sluicegate.lab.replay.replay import Options, TraceReport, replay
+from sluicegate.lab.replay.replay import ReplayOptions, TraceReport, replay
 from sluicegate.lab.replay.world import DEFAULT_POINTS, PROTOCOLS, truth_of
 
 TRUTH = truth_of(DEFAULT_POINTS)
 
 
-def options_of(*policies: str) -> Options:
-    return Options(policies, PROTOCOLS["cycle"], runs=1)
+def options_of(*policies: str) -> ReplayOptions:
+    return ReplayOptions(policies, PROTOCOLS["cycle"], runs=1)
 
 
 def report_of(*policies: str, name: str = "t", steps: int = 200) -> TraceReport:

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from sluicegate.domain import Edge, Operator, Topology
 from sluicegate.errors import BadInput
-from sluicegate.lab.simulate import Behaviour, Routing, keyed, shuffle, simulate, weighted
+from sluicegate.lab.simulate import Behaviour, RowRouting, keyed, shuffle, simulate, weighted
 from sluicegate.model.erlang import mean_sojourn_s
 
 
-def run(routing: Routing | None, rate: float = 3.0, servers: int = 4, seed: int = 1) -> tuple[float, float]:
+def run(routing: RowRouting | None, rate: float = 3.0, servers: int = 4, seed: int = 1) -> tuple[float, float]:
     topology = Topology("one", (Operator("a", 1.0),), (Edge("source", "a"),))
     behaviour = Behaviour(routing={"a": routing} if routing else {})
     result = simulate(topology, rate, {"a": servers}, 100_000, seed, behaviour=behaviour)

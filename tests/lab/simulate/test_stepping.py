@@ -13,7 +13,7 @@ from sluicegate.lab.simulate import (
     Behaviour,
     Mode,
     OperatorState,
-    Routing,
+    RowRouting,
     World,
     advance,
     apply,
@@ -84,7 +84,7 @@ CHANGES = st.lists(
 def test_rescales_pauses_and_failures_neither_lose_nor_double_a_row(
     count_rows: Callable[[World], int],
     changes: list[tuple[str, str, int, float, float]],
-    routing: Routing,
+    routing: RowRouting,
     bound: int | None,
     mode: Mode,
     seed: int,
@@ -110,7 +110,7 @@ def test_rescales_pauses_and_failures_neither_lose_nor_double_a_row(
 
 @pytest.mark.parametrize("mode", ["queue", "micro-batch"])
 @pytest.mark.parametrize("routing", [shared(), shuffle()])
-def test_every_row_that_came_in_goes_out_in_the_end(mode: Mode, routing: Routing) -> None:
+def test_every_row_that_came_in_goes_out_in_the_end(mode: Mode, routing: RowRouting) -> None:
     load = trace(10.0, [20.0, 40.0, 5.0])
     world = begin(loop(), load, {"a": 3, "b": 3, "c": 2}, 3, mode=mode, behaviour=Behaviour(routing={"b": routing}))
     advance(world, 8.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sluicegate.lab.replay.replay import Options, TraceReport, replay
+from sluicegate.lab.replay.replay import ReplayOptions, TraceReport, replay
 from sluicegate.lab.replay.sweep import play_on
 from sluicegate.lab.replay.world import DEFAULT_POINTS, PROTOCOLS, truth_of
 from sluicegate.spark.session import spark_session
@@ -19,7 +19,7 @@ def figures(report: TraceReport) -> list[object]:
 def test_a_sweep_on_spark_gives_the_same_numbers_and_tells_its_progress() -> None:
     minutes = np.arange(300)
     loads = [(f"t{i}", 100.0 + 60.0 * np.sin(minutes / (20 + 7 * i))) for i in range(2)]
-    options = Options(("sluicegate", "recent-peak", "uncertainty-5"), PROTOCOLS["free"], runs=2)
+    options = ReplayOptions(("sluicegate", "recent-peak", "uncertainty-5"), PROTOCOLS["free"], runs=2)
     here = replay(loads, truth_of(DEFAULT_POINTS), options)
     spark = spark_session("local[2]", {"spark.driver.memory": "1g"})
     told: list[tuple[int, int]] = []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sluicegate.domain.births import Births
-from sluicegate.runlog.plan_file import OperatorPlan, Plan, PlanFile
+from sluicegate.runlog.plan_file import OperatorPlan, PlanFile, PlanInForce
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.manifest import DataFile
 from sluicegate.spark.edges.offsets import offset_of
@@ -56,7 +56,7 @@ def test_a_batch_takes_all_that_is_there(bench: Bench) -> None:
 
 
 def test_a_batch_takes_no_more_rows_than_the_plan_allows_but_one_manifest_at_least(bench: Bench) -> None:
-    bench.plan.write(Plan(1, {"op": OperatorPlan(most_rows=7)}))
+    bench.plan.write(PlanInForce(1, {"op": OperatorPlan(most_rows=7)}))
     bench.publish(5, 5, 100, 1)
     assert [bench.latest(start) for start in range(4)] == [1, 2, 3, 4]
 
@@ -81,15 +81,15 @@ def test_no_batch_starts_while_the_pipeline_is_held(bench: Bench) -> None:
 def test_no_batch_starts_before_the_pace_is_due(bench: Bench) -> None:
     bench.publish(5)
     assert bench.latest() == 1
-    bench.plan.write(Plan(1, {"op": OperatorPlan(pace_s=1e6)}))
+    bench.plan.write(PlanInForce(1, {"op": OperatorPlan(pace_s=1e6)}))
     bench.publish(5)
     assert bench.latest(1) == 1
-    bench.plan.write(Plan(2, {"op": OperatorPlan(pace_s=0.0)}))
+    bench.plan.write(PlanInForce(2, {"op": OperatorPlan(pace_s=0.0)}))
     assert bench.latest(1) == 2
 
 
 def test_a_batch_that_was_late_lets_the_next_be_earlier(bench: Bench) -> None:
-    bench.plan.write(Plan(1, {"op": OperatorPlan(pace_s=30.0)}))
+    bench.plan.write(PlanInForce(1, {"op": OperatorPlan(pace_s=30.0)}))
     bench.publish(5)
     assert bench.latest() == 1, "the first is later than any pace"
     bench.publish(5)
@@ -110,7 +110,7 @@ class Both:
 
     def go_at(self, pace_s: float) -> None:
         for bench in self.benches:
-            bench.plan.write(Plan(1, {"op": OperatorPlan(pace_s=pace_s)}))
+            bench.plan.write(PlanInForce(1, {"op": OperatorPlan(pace_s=pace_s)}))
 
     def publish(self, *rows: int) -> None:
         for bench, count in zip(self.benches, rows, strict=True):
@@ -180,7 +180,7 @@ def test_a_reader_starts_at_the_first_manifest(bench: Bench) -> None:
 def test_k_is_that_of_the_plan_when_the_batch_is_planned(bench: Bench) -> None:
     bench.publish(50, 50, 50, 50)
     for k, expected in ((1, [200]), (4, [50] * 4), (2, [100] * 2)):
-        bench.plan.write(Plan(k, {"op": OperatorPlan(k)}))
+        bench.plan.write(PlanInForce(k, {"op": OperatorPlan(k)}))
         planned = json.loads(bench.planner.tasks(offset(0), offset(4)))
         assert [sum(take for *_, take, _ in task) for task in planned["tasks"]] == expected
         assert list(bench.planner.task_rows) == expected

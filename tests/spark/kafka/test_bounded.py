@@ -10,7 +10,7 @@ import pytest
 from sluicegate.domain.births import Births
 from sluicegate.runlog.batch_log import BatchRecord, append_line
 from sluicegate.runlog.layout import Layout
-from sluicegate.runlog.plan_file import OperatorPlan, Plan, PlanFile
+from sluicegate.runlog.plan_file import OperatorPlan, PlanFile, PlanInForce
 from sluicegate.spark.controller import Control, Controller
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.pipeline.graph import Node, RunningGraph
@@ -28,7 +28,7 @@ class Topic:
         self.layout, self.partitions = Layout(folder), partitions
         self.layout.description.write_text(GRAPH.to_json())
         FolderEdge(self.layout.edge("events")).create(json.dumps({"type": "struct", "fields": []}))
-        PlanFile(self.layout.plan).write(Plan(1, {"events": OperatorPlan(1)}))
+        PlanFile(self.layout.plan).write(PlanInForce(1, {"events": OperatorPlan(1)}))
         self.rows = self.taken = self.batch = 0
 
     @property

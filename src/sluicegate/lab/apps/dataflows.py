@@ -27,7 +27,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from sluicegate.lab.apps.five_answers import answers
-from sluicegate.lab.apps.five_tasks import SCHEMA, STORE_WAITS_S, Surroundings, doing
+from sluicegate.lab.apps.five_tasks import SCHEMA, STORE_WAITS_S, TaskSurroundings, doing
 from sluicegate.lab.apps.inputs.local_store import local_store
 from sluicegate.lab.running.app import Answer, App, compare
 from sluicegate.spark.pipeline.declaration import Pipeline, Stream
@@ -37,7 +37,7 @@ Path = tuple[str, ...]
 Reading = Callable[[str, Stream], Stream]
 """Adds the operator of a task that reads a stream."""
 COLUMNS = ("blob", "table", "pi", "parse", "batch")
-NOWHERE = Surroundings(store_port=0, archive="nowhere")
+NOWHERE = TaskSurroundings(store_port=0, archive="nowhere")
 _NUMBERS = 10**10
 
 
@@ -75,7 +75,7 @@ class Dataflow:
         return self.shape.__name__ + ("_waiting" if self.waiting else "")
 
 
-def build(dataflow: Dataflow, beside: Surroundings = NOWHERE) -> Pipeline:
+def build(dataflow: Dataflow, beside: TaskSurroundings = NOWHERE) -> Pipeline:
     pipeline = Pipeline(dataflow.name)
 
     def task(name: str, stream: Stream) -> Stream:
@@ -117,10 +117,10 @@ def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], paths: tuple[P
 
 
 @contextmanager
-def surroundings(dataflow: Dataflow) -> Iterator[Surroundings]:
+def surroundings(dataflow: Dataflow) -> Iterator[TaskSurroundings]:
     """A store to ask and a folder to write to; both are gone afterwards."""
     with TemporaryDirectory(prefix="sluicegate-archive-") as archive, local_store(STORE_WAITS_S) as port:
-        yield Surroundings(port, archive, dataflow.waiting)
+        yield TaskSurroundings(port, archive, dataflow.waiting)
 
 
 @contextmanager
@@ -129,7 +129,7 @@ def brought_up(dataflow: Dataflow) -> Iterator[App]:
         yield app_of(dataflow, beside)
 
 
-def app_of(dataflow: Dataflow, beside: Surroundings = NOWHERE) -> App:
+def app_of(dataflow: Dataflow, beside: TaskSurroundings = NOWHERE) -> App:
     return App(
         name=dataflow.name,
         about=dataflow.about + (", none of which computes" if dataflow.waiting else ""),

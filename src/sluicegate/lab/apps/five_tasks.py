@@ -45,7 +45,7 @@ LINE_BYTES, WINDOW_LINES = 100, 100
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class TaskSurroundings:
     """What the tasks need beside them: a store on this machine, a folder to write to.
 
     ``waiting`` is whether pi and parse wait for as long as computing would take.
@@ -60,7 +60,7 @@ Task = Callable[[int], object]
 """From the number a row carries to the task's answer."""
 
 
-def doing(task: str, beside: Surroundings) -> Callable[[DataFrame], DataFrame]:
+def doing(task: str, beside: TaskSurroundings) -> Callable[[DataFrame], DataFrame]:
     """The operator that does a task for each row, and fills the column of the same name."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -75,31 +75,31 @@ def doing(task: str, beside: Surroundings) -> Callable[[DataFrame], DataFrame]:
 
 
 @contextmanager
-def _blob(beside: Surroundings) -> Iterator[Task]:
+def _blob(beside: TaskSurroundings) -> Iterator[Task]:
     with reading(beside.store_port) as get:
         yield lambda number: zlib.crc32(get(f"/blob/{number % BLOBS}"))
 
 
 @contextmanager
-def _table(beside: Surroundings) -> Iterator[Task]:
+def _table(beside: TaskSurroundings) -> Iterator[Task]:
     with reading(beside.store_port) as get:
         yield lambda number: sum(json.loads(get(f"/table/{number % RECORDS}")).values())
 
 
 @contextmanager
-def _pi(beside: Surroundings) -> Iterator[Task]:
+def _pi(beside: TaskSurroundings) -> Iterator[Task]:
     digits = _instead(_viete_once, "pi") if beside.waiting else viete
     yield lambda number: digits(PLACES)[first_digit(number) :][:DIGITS]
 
 
 @contextmanager
-def _parse(beside: Surroundings) -> Iterator[Task]:
+def _parse(beside: TaskSurroundings) -> Iterator[Task]:
     total = _instead(_total_once, "parse") if beside.waiting else total_load
     yield lambda number: total(number % MESSAGES)
 
 
 @contextmanager
-def _batch(beside: Surroundings) -> Iterator[Task]:
+def _batch(beside: TaskSurroundings) -> Iterator[Task]:
     """Every process has a file of its own. A batch that runs again writes its lines again."""
     folder = Path(beside.archive)
     if not folder.is_dir():
@@ -115,7 +115,7 @@ def _batch(beside: Surroundings) -> Iterator[Task]:
         yield write
 
 
-TASKS: Mapping[str, Callable[[Surroundings], AbstractContextManager[Task]]] = {
+TASKS: Mapping[str, Callable[[TaskSurroundings], AbstractContextManager[Task]]] = {
     "blob": _blob,
     "table": _table,
     "pi": _pi,

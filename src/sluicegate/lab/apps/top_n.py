@@ -99,7 +99,7 @@ def build(key_groups: int = 4) -> Pipeline:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ShopEvent:
     """What line i tells; ``torn`` lines end before the action, as a broken connection leaves them."""
 
     item: str
@@ -112,13 +112,13 @@ class Event:
         return start if self.torn else f'{start}"action": "{self.action}"}}'
 
 
-def events_of(first: int, count: int) -> list[Event]:
+def events_of(first: int, count: int) -> list[ShopEvent]:
     """The events numbered ``first`` on."""
     at = np.arange(first, first + count, dtype=np.int64)
     items = np.floor(_ITEMS ** ((at * 2654435761 + 12345) % _PRIME / _PRIME)).astype(np.int64).tolist()
     actions = (at * 40503 % _PRIME % len(_ACTIONS)).tolist()
     torn = (at * 7919 % _PRIME % 50 == 0).tolist()
-    return [Event(f"i{items[n]}", _ACTIONS[actions[n]], torn[n]) for n in range(count)]
+    return [ShopEvent(f"i{items[n]}", _ACTIONS[actions[n]], torn[n]) for n in range(count)]
 
 
 def rows(source: str, first: int, count: int) -> pa.Table:

@@ -25,7 +25,7 @@ from numba import njit
 
 from sluicegate.domain import Forecast
 from sluicegate.forecast.catalogue import forecaster
-from sluicegate.lab.replay.players import BOUNDS, Facts, Feed, Lane, Player, forecaster_of, player
+from sluicegate.lab.replay.players import BOUNDS, Facts, Player, ReplayLane, SharedForecast, forecaster_of, player
 from sluicegate.lab.replay.world import (
     HINDSIGHT_STEPS,
     STEP_S,
@@ -123,7 +123,7 @@ def backlog(rates_per_s: Floats, carried_per_s: Floats, step_s: float) -> tuple[
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Track:
+class ForecastTrack:
     """Every step's forecast, as made when the step had passed; no row before ``first``."""
 
     first: int
@@ -150,11 +150,11 @@ class Job:
     seed: int = 0
     runs: tuple[int, ...] = (0, 1, 2, 3, 4)
     training_sizes: tuple[int, ...] = (3, 4, 6, 8, 24)
-    track: Track | None = None
+    track: ForecastTrack | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Outcome:
+class JobOutcome:
     """How a policy fared on each run, and the machines that served in the first."""
 
     trace: str
@@ -164,7 +164,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
 
 
-def record(name: str, rates_per_s: Floats, steps: int) -> Track | None:
+def record(name: str, rates_per_s: Floats, steps: int) -> ForecastTrack | None:
     """All forecasts of one forecaster over a trace; ``None`` where they carry scores and are too large to keep."""
     means: list[Floats] = []
     sds: list[Floats] = []
@@ -175,10 +175,10 @@ def record(name: str, rates_per_s: Floats, steps: int) -> Track | None:
             means.append(made.mean_per_s)
             sds.append(made.sd_per_s)
     first = len(rates_per_s) - len(means)
-    return Track(first, np.array(means).reshape(len(means), steps), np.array(sds).reshape(len(sds), steps))
+    return ForecastTrack(first, np.array(means).reshape(len(means), steps), np.array(sds).reshape(len(sds), steps))
 
 
-def run_one(job: Job) -> Outcome:
+def run_one(job: Job) -> JobOutcome:
     """Play a job; the same job gives the same outcome anywhere."""
     facts = [facts_of(job, run) for run in job.runs]
     if job.policy in BOUNDS:
@@ -210,11 +210,11 @@ def _bound(name: str, facts: Facts) -> Ints:
 def _played(job: Job, facts: list[Facts], players: list[Player]) -> tuple[list[Ints], Coverage]:
     """Machines asked for, run by run; lanes that cannot differ are played once."""
     name = forecaster_of(job.policy)
-    feed = Feed() if name else None
-    lanes: dict[Any, Lane] = {}
+    feed = SharedForecast() if name else None
+    lanes: dict[Any, ReplayLane] = {}
     keys = [_key(p, run) for p, run in zip(players, job.runs, strict=True)]
     for key, one, known in zip(keys, players, facts, strict=True):
-        lanes.setdefault(key, Lane(one, known, feed))
+        lanes.setdefault(key, ReplayLane(one, known, feed))
     coverage = Coverage(level=_level(job) if name else None)
     for t, made in enumerate(_forecasts(job, name)):
         for lane in lanes.values():
@@ -251,9 +251,11 @@ def _made(name: str, rates_per_s: Floats, steps: int) -> Iterator[Forecast | Non
         yield made_by.forecast(memory, steps)
 
 
-def _outcome(job: Job, facts: list[Facts], asked: list[Ints], players: list[Player], covered: float | None) -> Outcome:
+def _outcome(
+    job: Job, facts: list[Facts], asked: list[Ints], players: list[Player], covered: float | None
+) -> JobOutcome:
     late = [one.late_steps for one in players] or [0] * len(facts)
     told = zip(facts, job.runs, asked, late, strict=True)
     scores = tuple(scored(known, run, machines, steps, covered) for known, run, machines, steps in told)
     notes = dict.fromkeys(one.note for one in players if one.note)
-    return Outcome(job.trace, job.policy, scores, job.protocol.serving(asked[0], late[0]), tuple(notes))
+    return JobOutcome(job.trace, job.policy, scores, job.protocol.serving(asked[0], late[0]), tuple(notes))

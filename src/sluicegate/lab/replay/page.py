@@ -12,7 +12,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from sluicegate.lab.replay.replay import Options, Result, TraceReport
+from sluicegate.lab.replay.replay import ReplayOptions, Result, TraceReport
 from sluicegate.lab.replay.world import Truth
 from sluicegate.report.page import page
 from sluicegate.report.svg import Axis, Frame, line, pixels, round_ticks, stepped
@@ -199,7 +199,7 @@ tr.own td { font-weight: 700; } td.missed { color: var(--paper-policy); }
 
 
 def replay_page(
-    options: Options, said: str, truth: Truth, reports: Sequence[tuple[TraceReport, tuple[str, ...]]]
+    options: ReplayOptions, said: str, truth: Truth, reports: Sequence[tuple[TraceReport, tuple[str, ...]]]
 ) -> str:
     """The page; with each report go the repairs that its trace needed."""
     sections = "".join(_section(options, truth, report, repairs) for report, repairs in reports)
@@ -210,7 +210,7 @@ def replay_page(
     return page("sluicegate replay", _STYLE, f"<h1>sluicegate replay</h1><p>{escape(facts)}</p>{sections}")
 
 
-def _section(options: Options, truth: Truth, report: TraceReport, repairs: tuple[str, ...]) -> str:
+def _section(options: ReplayOptions, truth: Truth, report: TraceReport, repairs: tuple[str, ...]) -> str:
     notes = [*repairs, *report.notes, *(f"{r.policy}: {note}" for r in report.results for note in r.notes)]
     chosen = _chosen(report.results)
     every = minutes_a_point(report)

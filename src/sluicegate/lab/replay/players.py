@@ -181,7 +181,7 @@ def _best_peak(facts: Facts) -> tuple[dict[str, object], str | None]:
     return {"window_steps": point.window_steps, "margin": point.margin}, note
 
 
-class Feed:
+class SharedForecast:
     """A forecaster that hands out what another one made: one forecast a step serves every lane."""
 
     name = "replayed"
@@ -200,10 +200,10 @@ class Feed:
         return self.now
 
 
-class Lane:
+class ReplayLane:
     """The state of one policy on one run; ``asked`` fills up as minutes pass."""
 
-    def __init__(self, player: Player, facts: Facts, feed: Feed | None) -> None:
+    def __init__(self, player: Player, facts: Facts, feed: SharedForecast | None) -> None:
         truth = facts.truth
         self.player, self.protocol = player, facts.protocol
         self.rates, self.draws = facts.rates_per_s.tolist(), facts.draws.tolist()

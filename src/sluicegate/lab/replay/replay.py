@@ -19,18 +19,28 @@ from typing import Any
 
 from sluicegate.domain.topology import require, require_number
 from sluicegate.errors import BadInput, EnvironmentLacks
-from sluicegate.lab.replay.jobs import Job, Outcome, Score, Track, Yardstick, facts_of, record, run_one, yardstick
+from sluicegate.lab.replay.jobs import (
+    ForecastTrack,
+    Job,
+    JobOutcome,
+    Score,
+    Yardstick,
+    facts_of,
+    record,
+    run_one,
+    yardstick,
+)
 from sluicegate.lab.replay.players import BEST_RECENT_PEAK, BOUNDS, forecaster_of
 from sluicegate.lab.replay.world import HINDSIGHT_STEPS, Floats, Ints, Protocol, Truth
 
 Progress = Callable[[int, int], None]
-PlayJobs = Callable[[Sequence[Job], int, Progress | None], list[Outcome]]
+PlayJobs = Callable[[Sequence[Job], int, Progress | None], list[JobOutcome]]
 Key = tuple[str, str]
 # Their forecasts carry scores and are made anew in each job.
 STREAMED = ("calibrated",)
 
 
-def play(jobs: Sequence[Job], workers: int = 1, progress: Progress | None = None) -> list[Outcome]:
+def play(jobs: Sequence[Job], workers: int = 1, progress: Progress | None = None) -> list[JobOutcome]:
     """The outcomes in the order of the jobs; ``progress`` is told how many are done, of how many."""
     told = progress or (lambda done, total: None)
     if workers <= 1 or len(jobs) <= 1:
@@ -44,8 +54,8 @@ def track_key(job: Job) -> Key | None:
     return None if name is None or name in STREAMED else (job.trace, name)
 
 
-def _here(jobs: Sequence[Job], told: Progress) -> Iterator[Outcome]:
-    tracks: dict[Key, Track | None] = {}
+def _here(jobs: Sequence[Job], told: Progress) -> Iterator[JobOutcome]:
+    tracks: dict[Key, ForecastTrack | None] = {}
     for done, job in enumerate(jobs, start=1):
         key = track_key(job)
         if key is not None and key not in tracks:
@@ -54,13 +64,13 @@ def _here(jobs: Sequence[Job], told: Progress) -> Iterator[Outcome]:
         told(done, len(jobs))
 
 
-def _spread(jobs: Sequence[Job], workers: int, told: Progress) -> list[Outcome]:
+def _spread(jobs: Sequence[Job], workers: int, told: Progress) -> list[JobOutcome]:
     """Forecasts first, then what needs none, then what waited for them."""
     # spawned, not forked: the caller may have threads (a progress bar), and a fork would copy their locks
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        recording: dict[Future[Track | None], Key] = {}
+        recording: dict[Future[ForecastTrack | None], Key] = {}
         waiting: dict[Key, list[int]] = {}
-        running: dict[Future[Outcome], int] = {}
+        running: dict[Future[JobOutcome], int] = {}
         for i, job in enumerate(jobs):
             key = track_key(job)
             if key is None:
@@ -70,7 +80,7 @@ def _spread(jobs: Sequence[Job], workers: int, told: Progress) -> list[Outcome]:
             waiting.setdefault(key, []).append(i)
         held = {i for entries in waiting.values() for i in entries}
         running.update({pool.submit(run_one, job): i for i, job in enumerate(jobs) if i not in held})
-        found: dict[int, Outcome] = {}
+        found: dict[int, JobOutcome] = {}
         try:
             while recording or running:
                 done = wait(_all(recording, running), return_when=FIRST_COMPLETED).done
@@ -89,7 +99,7 @@ def _spread(jobs: Sequence[Job], workers: int, told: Progress) -> list[Outcome]:
     return [found[i] for i in range(len(jobs))]
 
 
-def _all(recording: Iterable[Future[Track | None]], running: Iterable[Future[Outcome]]) -> list[Future[Any]]:
+def _all(recording: Iterable[Future[ForecastTrack | None]], running: Iterable[Future[JobOutcome]]) -> list[Future[Any]]:
     return [*recording, *running]
 
 
@@ -97,7 +107,7 @@ PEAK_MACHINES = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ReplayOptions:
     """What is replayed, how and how often. ``target`` is the promised share of steps on time."""
 
     policies: tuple[str, ...]
@@ -152,7 +162,7 @@ class TraceReport:
 def replay(
     traces: Sequence[tuple[str, Floats]],
     truth: Truth,
-    options: Options,
+    options: ReplayOptions,
     workers: int = 1,
     progress: Progress | None = None,
     play_jobs: PlayJobs = play,
@@ -163,7 +173,7 @@ def replay(
     >>> from sluicegate.lab.replay.world import PROTOCOLS
     >>> from sluicegate.lab.replay.world import DEFAULT_POINTS, truth_of
     >>> load = 100.0 + 50.0 * np.sin(np.arange(200) / 20)
-    >>> options = Options(("hindsight", "static-peak"), PROTOCOLS["cycle"], runs=1)
+    >>> options = ReplayOptions(("hindsight", "static-peak"), PROTOCOLS["cycle"], runs=1)
     >>> report = replay([("sine", load)], truth_of(DEFAULT_POINTS), options)[0]
     >>> [(result.policy, result.qos) for result in report.results]
     [('hindsight', 1.0), ('static-peak', 1.0)]
@@ -179,7 +189,7 @@ def replay(
     ]
 
 
-def jobs_of(trace: str, rates_per_s: Floats, truth: Truth, options: Options, workers: int = 1) -> list[Job]:
+def jobs_of(trace: str, rates_per_s: Floats, truth: Truth, options: ReplayOptions, workers: int = 1) -> list[Job]:
     """The jobs of one trace, those that take longest first."""
     return [
         Job(
@@ -234,17 +244,19 @@ def _scaled(name: str, values: Floats, truth: Truth, peak_per_s: float | None) -
     return rates, f"scaled to a peak of {peak:.4g} rows/s, which needs {needed} machines on average{beyond}"
 
 
-def _results(trace: str, rates: Floats, truth: Truth, options: Options, outcomes: list[Outcome]) -> tuple[Result, ...]:
+def _results(
+    trace: str, rates: Floats, truth: Truth, options: ReplayOptions, outcomes: list[JobOutcome]
+) -> tuple[Result, ...]:
     example = jobs_of(trace, rates, truth, options)[0]
     yards = [yardstick(facts_of(example, run)) for run in range(options.runs)]
-    by_policy: dict[str, list[Outcome]] = {policy: [] for policy in options.policies}
+    by_policy: dict[str, list[JobOutcome]] = {policy: [] for policy in options.policies}
     for outcome in outcomes:
         if outcome.trace == trace:
             by_policy[outcome.policy].append(outcome)
     return tuple(_result(policy, found, yards) for policy, found in by_policy.items())
 
 
-def _result(policy: str, outcomes: list[Outcome], yards: list[Yardstick]) -> Result:
+def _result(policy: str, outcomes: list[JobOutcome], yards: list[Yardstick]) -> Result:
     first = min(outcomes, key=lambda outcome: outcome.scores[0].run)
     scores = sorted((score for outcome in outcomes for score in outcome.scores), key=lambda score: score.run)
     costs = tuple(score.machine_steps / yards[score.run].hindsight for score in scores)

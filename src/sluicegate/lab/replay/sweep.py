@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from sluicegate.lab.replay.jobs import Job, Outcome, record, run_one
+from sluicegate.lab.replay.jobs import Job, JobOutcome, record, run_one
 from sluicegate.lab.replay.replay import Key, PlayJobs, Progress, track_key
 
 _LOOK_EVERY_S = 0.5
@@ -17,7 +17,7 @@ _LOOK_EVERY_S = 0.5
 def play_on(spark: SparkSession) -> PlayJobs:
     """A function that plays jobs on the session's cluster, one task a job, in the order they came."""
 
-    def play(jobs: Sequence[Job], workers: int = 1, progress: Progress | None = None) -> list[Outcome]:
+    def play(jobs: Sequence[Job], workers: int = 1, progress: Progress | None = None) -> list[JobOutcome]:
         context = spark.sparkContext
         wanted: dict[Key, Job] = {}
         for job in jobs:

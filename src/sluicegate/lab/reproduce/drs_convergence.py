@@ -10,7 +10,7 @@ from sluicegate.control.loop import Settings
 from sluicegate.domain import Limits, Topology
 from sluicegate.lab.reproduce import drs_apps as apps
 from sluicegate.lab.reproduce.drs_apps import Split, shown
-from sluicegate.lab.reproduce.drs_drive import MINUTE_S, Run, drive, rules
+from sluicegate.lab.reproduce.drs_drive import MINUTE_S, DrsRun, drive, rules
 from sluicegate.lab.reproduce.row import Progress, Row
 from sluicegate.lab.simulate.scenario import Load
 from sluicegate.measure.smoothing import Smoothing
@@ -53,7 +53,7 @@ def _load(name: str, seed: int) -> Load:
     return apps.frames(int(_MINUTES * MINUTE_S), seed) if name == "VLD" else apps.FPD_ROWS_PER_S
 
 
-def _told(found: Sequence[Run]) -> str:
+def _told(found: Sequence[DrsRun]) -> str:
     counted = Counter(tuple((move.minute, shown(move.after)) for move in run.moves) for run in found)
     moves = " or ".join(
         (", ".join(f"to {after} at {minute}" for minute, after in path) or "no move") + f" ({count} of {len(found)})"
@@ -62,10 +62,10 @@ def _told(found: Sequence[Run]) -> str:
     return f"{moves}, mean {median(map(_head, found)):.3g} -> {median(map(_tail, found)):.3g} s"
 
 
-def _head(run: Run) -> float:
+def _head(run: DrsRun) -> float:
     return sum(run.minutes_s[:_APART]) / _APART
 
 
-def _tail(run: Run) -> float:
+def _tail(run: DrsRun) -> float:
     """Mean of the last nine minutes, when what had piled up is gone."""
     return sum(run.minutes_s[-9:]) / 9

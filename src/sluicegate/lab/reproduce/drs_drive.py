@@ -16,7 +16,7 @@ MINUTE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class DrsMove:
     """A re-allocation at the end of a minute."""
 
     minute: int
@@ -29,10 +29,10 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class DrsRun:
     """What happened, and the mean sojourn of each minute (the first minute is number 1)."""
 
-    moves: tuple[Move, ...]
+    moves: tuple[DrsMove, ...]
     minutes_s: tuple[float, ...]
 
 
@@ -41,20 +41,22 @@ def rules(minutes_apart: int) -> Rules:
     return Rules(minutes_apart * MINUTE_S, 0.0, 0.0, 0.0, math.inf, 0.0, math.inf, 0.0)
 
 
-def drive(settings: Settings, load: Load, start: Split, minutes: int, seed: int, adding_s: float, else_s: float) -> Run:
+def drive(
+    settings: Settings, load: Load, start: Split, minutes: int, seed: int, adding_s: float, else_s: float
+) -> DrsRun:
     """Tick once a minute; a move that adds processors pauses the whole application, another only what it touches."""
     topology, state = settings.topology, loop.start(settings)
     world = begin(topology, load, named(topology, start), seed)
-    moves: list[Move] = []
+    moves: list[DrsMove] = []
     means: list[float] = []
     for minute in range(1, minutes + 1):
         seen = advance(world, minute * MINUTE_S)
         state, decision = loop.tick(state, seen, minute * MINUTE_S)
         means.append(seen.sojourn.mean_s if seen.sojourn else math.inf)
         if decision.moves:
-            move = Move(minute, split_of(topology, seen.running), split_of(topology, decision.running))
+            move = DrsMove(minute, split_of(topology, seen.running), split_of(topology, decision.running))
             moves.append(move)
             touched = [change.operator for change in decision.rescales]
             pauses = dict.fromkeys(topology.names, adding_s) if move.added > 0 else dict.fromkeys(touched, else_s)
             apply(world, decision.running, pause_s=pauses)
-    return Run(tuple(moves), tuple(means))
+    return DrsRun(tuple(moves), tuple(means))

@@ -10,7 +10,7 @@ from sluicegate.control.loop import Settings
 from sluicegate.domain import Goal
 from sluicegate.lab.reproduce import drs_apps as apps
 from sluicegate.lab.reproduce.drs_apps import shown
-from sluicegate.lab.reproduce.drs_drive import MINUTE_S, Move, Run, drive, rules
+from sluicegate.lab.reproduce.drs_drive import MINUTE_S, DrsMove, DrsRun, drive, rules
 from sluicegate.lab.reproduce.row import Progress, Row
 from sluicegate.lab.simulate.arrivals import trace
 from sluicegate.measure.smoothing import Smoothing
@@ -35,7 +35,7 @@ def rows(progress: Progress) -> Iterator[Row]:
     yield _short_term(burst[3], 3, 2, "two moves, minutes 9 and 15")
 
 
-def follow(frames_per_s: Sequence[float], window: int, seed: int) -> Run:
+def follow(frames_per_s: Sequence[float], window: int, seed: int) -> DrsRun:
     """Fig 9: T_max 1 s, T_min 0.45 s, T_ra and the window of the smoothing both ``window`` minutes."""
     settings = Settings(
         apps.VLD_FIG9,
@@ -54,7 +54,7 @@ _FITTED = (
 )
 
 
-def one_move_a_change(runs: Sequence[Run]) -> Row:
+def one_move_a_change(runs: Sequence[DrsRun]) -> Row:
     as_paper = [run for run in runs if [_direction(move) for move in run.moves] == [1, -1, 1]]
     minutes = ", ".join(f"{minute:g}" for minute in _medians(as_paper))
     example = (as_paper or runs)[0]
@@ -70,11 +70,11 @@ def one_move_a_change(runs: Sequence[Run]) -> Row:
     )
 
 
-def _direction(move: Move) -> int:
+def _direction(move: DrsMove) -> int:
     return (move.added > 0) - (move.added < 0)
 
 
-def _sooner(runs: dict[int, list[Run]]) -> Row:
+def _sooner(runs: dict[int, list[DrsRun]]) -> Row:
     delays = {w: [_delays(run) for run in found] for w, found in runs.items()}
     middle = {w: [median(one[i] for one in found) for i in (0, 1)] for w, found in delays.items()}
     moves = {w: sum(len(run.moves) for run in found) / len(found) for w, found in runs.items()}
@@ -88,7 +88,7 @@ def _sooner(runs: dict[int, list[Run]]) -> Row:
     )
 
 
-def _delays(run: Run) -> list[float]:
+def _delays(run: DrsRun) -> list[float]:
     """Minutes from each of the first two changes to the first move in its direction; to the end where none came."""
     found = []
     for change, sign in zip(_CHANGES[:2], (1, -1), strict=True):
@@ -97,11 +97,11 @@ def _delays(run: Run) -> list[float]:
     return found
 
 
-def _medians(runs: Sequence[Run]) -> list[float]:
+def _medians(runs: Sequence[DrsRun]) -> list[float]:
     return [median(minutes) for minutes in zip(*([move.minute for move in run.moves] for run in runs), strict=False)]
 
 
-def _pause(runs: Sequence[Run]) -> Row:
+def _pause(runs: Sequence[DrsRun]) -> Row:
     """The first two moves: after the third, to 18 frames/s, queues still grow and hide the pause."""
     before = [(run, move) for run in runs for move in run.moves if move.minute <= _CHANGES[-1]]
     more, fewer = ([_rise(run, move) for run, move in before if move.added * sign > 0] for sign in (1, -1))
@@ -116,13 +116,13 @@ def _pause(runs: Sequence[Run]) -> Row:
     )
 
 
-def _rise(run: Run, move: Move) -> float:
+def _rise(run: DrsRun, move: DrsMove) -> float:
     """By how much the first minute of an allocation is longer than its next four on average."""
     first, *later = run.minutes_s[move.minute : move.minute + 5]
     return first - sum(later) / len(later)
 
 
-def _short_term(runs: Sequence[Run], window: int, wanted: int, paper: str) -> Row:
+def _short_term(runs: Sequence[DrsRun], window: int, wanted: int, paper: str) -> Row:
     middle = median(len(run.moves) for run in runs)
     at = ", ".join(f"{minute:g}" for minute in _medians([run for run in runs if len(run.moves) == wanted]))
     counted = ", ".join(f"{n} in {c}" for n, c in sorted(Counter(len(run.moves) for run in runs).items()))

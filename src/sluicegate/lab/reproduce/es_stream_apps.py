@@ -38,7 +38,7 @@ TOP_N = _chain(
 
 
 @dataclass(frozen=True, slots=True)
-class App:
+class PaperApp:
     """One application, with the paper's instance counts at the three rates and the highest rate it held."""
 
     name: str
@@ -48,8 +48,8 @@ class App:
 
 
 APPS = (
-    App("COMMCount", COMMODITY_COUNT, (14, 24, 19), 15_000.0),
-    App("Top_N", TOP_N, (18, 27, 23), 13_500.0),
+    PaperApp("COMMCount", COMMODITY_COUNT, (14, 24, 19), 15_000.0),
+    PaperApp("Top_N", TOP_N, (18, 27, 23), 13_500.0),
 )
 
 NODES, PER_NODE = 13, 4

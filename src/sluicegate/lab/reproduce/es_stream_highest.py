@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from sluicegate.domain import Limits, Topology
 from sluicegate.errors import Infeasible
 from sluicegate.lab.reproduce import es_stream_apps as apps
-from sluicegate.lab.reproduce.es_stream_apps import APPS, App, drs_split, instances
+from sluicegate.lab.reproduce.es_stream_apps import APPS, PaperApp, drs_split, instances
 from sluicegate.lab.reproduce.row import Progress, Row
 from sluicegate.policy.spread import sustained_per_s
 
@@ -21,7 +21,7 @@ def rows(progress: Progress) -> Iterator[Row]:
         yield from highest(app)
 
 
-def highest(app: App) -> Iterator[Row]:
+def highest(app: PaperApp) -> Iterator[Row]:
     """The highest rate, in steps of 500 rows/s, that the 52 instances of the cluster carry."""
     places = apps.NODES * apps.PER_NODE
     topology, limits = app.topology, Limits(budget=places)

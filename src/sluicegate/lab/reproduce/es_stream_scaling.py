@@ -9,7 +9,7 @@ from sluicegate.control.rules import Rules
 from sluicegate.domain import Topology, Vm
 from sluicegate.errors import Infeasible
 from sluicegate.lab.reproduce import es_stream_apps as apps
-from sluicegate.lab.reproduce.es_stream_apps import APPS, App, drs_split, instances, shown
+from sluicegate.lab.reproduce.es_stream_apps import APPS, PaperApp, drs_split, instances, shown
 from sluicegate.lab.reproduce.row import Progress, Row
 from sluicegate.lab.simulate.episode import Course, Episode, run_episode
 from sluicegate.measure.smoothing import Smoothing
@@ -37,7 +37,7 @@ def rows(progress: Progress) -> Iterator[Row]:
         yield nodes(app)
 
 
-def planned(app: App) -> Row:
+def planned(app: PaperApp) -> Row:
     """The plans for the exact rates."""
     plans = [instances(app.topology, rate) for rate in _RATES]
     totals = tuple(sum(plan.values()) for plan in plans)
@@ -50,7 +50,7 @@ def planned(app: App) -> Row:
     )
 
 
-def followed(app: App, seed: int) -> Row:
+def followed(app: PaperApp, seed: int) -> Row:
     """The same in a simulated run, from what is measured: the rate changes at 100 s and at 160 s."""
     episode = _episode(app, seed)
     totals = tuple(sum(episode.moments[tick].decision.running.values()) for tick in _LAST_TICK_OF)
@@ -67,7 +67,7 @@ def followed(app: App, seed: int) -> Row:
     )
 
 
-def _episode(app: App, seed: int) -> Episode:
+def _episode(app: PaperApp, seed: int) -> Episode:
     settings = Settings(app.topology, EsStream(), rules=Rules.none(), smoothing=Smoothing(window=2))
     start = instances(app.topology, _RATES[0] / 2)
     return run_episode(settings, _COURSE, start, seed)
@@ -81,7 +81,7 @@ def nodes_used(placer: Placer, topology: Topology, counts: Mapping[str, int], fl
     return len({slot.rpartition("/")[0] for slot, groups in placed.slots.items() if groups})
 
 
-def nodes(app: App) -> Row:
+def nodes(app: PaperApp) -> Row:
     topology = app.topology
     plans = [instances(topology, rate) for rate in _RATES]
     ours = [nodes_used(EsStreamPlacer(), topology, plan) for plan in plans]

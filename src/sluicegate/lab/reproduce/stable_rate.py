@@ -23,7 +23,7 @@ from sluicegate.domain import Operator, Placement, ProfilePoint, Topology
 from sluicegate.lab.simulate import Behaviour, World, advance, begin, deterministic, inside, shuffle, weighted
 from sluicegate.lab.simulate.distributions import constant
 from sluicegate.lab.simulate.placing import hosts_of
-from sluicegate.lab.simulate.scenario import Routing as Rows
+from sluicegate.lab.simulate.scenario import RowRouting as Rows
 from sluicegate.model.mapping_rate import Routing, mapping_rate
 from sluicegate.model.task_profile import profile_of, usage
 from sluicegate.model.traffic import visits
@@ -34,7 +34,7 @@ _NEXT_TO_NOTHING = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class RateTrial:
     """How long a run warms up and how long it is watched."""
 
     warm_up_s: float = 150.0
@@ -60,10 +60,10 @@ def watch(
     placement: Placement,
     rate_per_s: float,
     routing: Routing = Routing.EVEN,
-    trial: Trial | None = None,
+    trial: RateTrial | None = None,
 ) -> Seen:
     """Simulate ``placement`` at ``rate_per_s``."""
-    trial = trial or Trial()
+    trial = trial or RateTrial()
     world = _world(topology, placement, rate_per_s, routing)
     advance(world, trial.warm_up_s)
     step_s = trial.watched_s / _SAMPLES

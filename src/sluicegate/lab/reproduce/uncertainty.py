@@ -18,7 +18,7 @@ import numpy as np
 from sluicegate.forecast.arma_fit import choose_order
 from sluicegate.lab.reproduce.eight_workloads import STEPS, TRACES, WORKLOADS, Floats, Workload, week_loads
 from sluicegate.lab.reproduce.row import Progress, Row
-from sluicegate.lab.reproduce.week_runs import RHO, Fared, Trial, curve_top, fare, mean_of
+from sluicegate.lab.reproduce.week_runs import RHO, Fared, WeekTrial, curve_top, fare, mean_of
 
 RHOS = (0.5, 0.7, 0.9, RHO)
 _SINGLES = (1, 2, 4)
@@ -35,11 +35,11 @@ def rows(
     loads, origins = week_loads(traces, steps)
     for number, name in enumerate(TRACES):
         yield _order_row(name, loads[name], origins[name], number < len(traces))
-    every = [Trial(workload, number, runs=runs) for workload in WORKLOADS for number in range(8)]
-    others = [Trial(workload, 7, rho, runs) for rho in RHOS[:-1] for workload in WORKLOADS]
+    every = [WeekTrial(workload, number, runs=runs) for workload in WORKLOADS for number in range(8)]
+    others = [WeekTrial(workload, 7, rho, runs) for rho in RHOS[:-1] for workload in WORKLOADS]
     found = fare([*every, *others], loads, workers, lambda done, total: progress(f"{done} of {total} replays"))
     main, by_rho = found[: len(every)], found
-    tops = {workload.name: curve_top(Trial(workload, 5), loads) for workload in WORKLOADS if workload.scales}
+    tops = {workload.name: curve_top(WeekTrial(workload, 5), loads) for workload in WORKLOADS if workload.scales}
     yield from _policy_rows(main)
     yield from _order_rows(main, _short(tops))
     for workload in WORKLOADS:

@@ -17,7 +17,7 @@ RHO = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class WeekTrial:
     """One policy on one workload, ``runs`` times."""
 
     workload: Workload
@@ -30,7 +30,7 @@ class Trial:
 class Fared:
     """How a trial went, as means over its runs; costs relative to hindsight per cycle and to static peak."""
 
-    trial: Trial
+    trial: WeekTrial
     qos: float
     cost: float
     cost_vs_static: float
@@ -38,7 +38,7 @@ class Fared:
 
 
 def fare(
-    trials: Sequence[Trial], loads: Mapping[str, Floats], workers: int, progress: Progress | None = None
+    trials: Sequence[WeekTrial], loads: Mapping[str, Floats], workers: int, progress: Progress | None = None
 ) -> list[Fared]:
     """Play all trials; forecasts of a trace are made once."""
     jobs = [_job(trial, loads) for trial in trials]
@@ -64,13 +64,13 @@ def mean_of(fared: Iterable[Fared], what: str) -> float:
     return fmean(getattr(one, what) for one in fared)
 
 
-def curve_top(trial: Trial, loads: Mapping[str, Floats]) -> int:
+def curve_top(trial: WeekTrial, loads: Mapping[str, Floats]) -> int:
     """The machines at which the curve learned before the first run is highest: no policy chooses more by it."""
     facts = facts_of(_job(trial, loads), 0)
     return choose_model(facts.training, largest=facts.truth.most).fewest(sys.float_info.max)[0]
 
 
-def _job(trial: Trial, loads: Mapping[str, Floats]) -> Job:
+def _job(trial: WeekTrial, loads: Mapping[str, Floats]) -> Job:
     workload = trial.workload
     return Job(
         trace=workload.trace,

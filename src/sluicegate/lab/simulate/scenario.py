@@ -40,7 +40,7 @@ class Discipline(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Routing:
+class RowRouting:
     """How the rows of an operator find one of its servers. Use the functions below."""
 
     discipline: Discipline = Discipline.SHARED
@@ -57,15 +57,15 @@ class Routing:
         return tuple(float(share) for share in weights / weights.sum())
 
 
-def shared() -> Routing:
-    return Routing()
+def shared() -> RowRouting:
+    return RowRouting()
 
 
-def shuffle() -> Routing:
-    return Routing(Discipline.SHUFFLE)
+def shuffle() -> RowRouting:
+    return RowRouting(Discipline.SHUFFLE)
 
 
-def weighted(*shares: float) -> Routing:
+def weighted(*shares: float) -> RowRouting:
     """At random by shares, which need not add up to 1.
 
     >>> weighted(3.0, 1.0).shares(2), weighted().shares(2)
@@ -74,10 +74,10 @@ def weighted(*shares: float) -> Routing:
     for share in shares:
         require_number(share, "share of rows")
     require(not shares or sum(shares) > 0, "shares are all 0: give at least one above 0")
-    return Routing(Discipline.WEIGHTED, shares)
+    return RowRouting(Discipline.WEIGHTED, shares)
 
 
-def keyed(skew: float, key_groups: int = 128) -> Routing:
+def keyed(skew: float, key_groups: int = 128) -> RowRouting:
     """By key, with popularity 1/rank^skew over the key groups.
 
     >>> [round(share, 3) for share in keyed(1.0, key_groups=8).shares(2)]
@@ -85,7 +85,7 @@ def keyed(skew: float, key_groups: int = 128) -> Routing:
     """
     require_number(skew, "skew of keys")
     require(key_groups >= 1, f"{key_groups} key groups: give at least 1")
-    return Routing(Discipline.WEIGHTED, skew=skew, key_groups=key_groups)
+    return RowRouting(Discipline.WEIGHTED, skew=skew, key_groups=key_groups)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -100,7 +100,7 @@ class Behaviour:
     """
 
     service: Mapping[str, Distribution] = field(default_factory=dict)
-    routing: Mapping[str, Routing] = field(default_factory=dict)
+    routing: Mapping[str, RowRouting] = field(default_factory=dict)
     capacity: Mapping[str, int] = field(default_factory=dict)
     placement: Placement | None = None
     pace_s: Mapping[str, float] = field(default_factory=dict)
@@ -119,8 +119,8 @@ class Scenario:
     batches: Mapping[str, BatchCosts]
     behaviour: Behaviour
 
-    def routing(self, name: str) -> Routing:
-        return self.behaviour.routing.get(name, Routing())
+    def routing(self, name: str) -> RowRouting:
+        return self.behaviour.routing.get(name, RowRouting())
 
     def service(self, operator: Operator) -> Distribution:
         return self.behaviour.service.get(operator.name) or of_scv(operator.service_scv)

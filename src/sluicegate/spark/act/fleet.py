@@ -20,7 +20,7 @@ from sluicegate.domain import ExecutorSeen, FleetSeen, NodeSeen, Shape
 from sluicegate.errors import SluicegateError
 from sluicegate.runlog.batch_log import append_line
 from sluicegate.runlog.files import read_if_there, write_whole
-from sluicegate.runlog.plan_file import Plan, PlanFile
+from sluicegate.runlog.plan_file import PlanFile, PlanInForce
 from sluicegate.spark.act.executors import Executors
 from sluicegate.spark.act.nodes import NodeProvider
 from sluicegate.spark.act.scheduler import Executor
@@ -119,7 +119,7 @@ class Fleet:
             self._problem = ""
             self._complete.set()
 
-    def _resize(self, plan: Plan, want: int, have: int, now_s: float) -> None:
+    def _resize(self, plan: PlanInForce, want: int, have: int, now_s: float) -> None:
         if want != self._requested:
             self._requested_s = time.time()
         self._requested, self._again_s = want, now_s + _AGAIN_AFTER_S
@@ -139,7 +139,7 @@ class Fleet:
             self._nodes_again_s = now_s + _NODES_EVERY_S
             self._nodes = tuple(NodeSeen(vm.name, vm.slots, nodes.host(vm.name) or "") for vm in nodes.running())
 
-    def _more_nodes(self, plan: Plan, now_s: float) -> None:
+    def _more_nodes(self, plan: PlanInForce, now_s: float) -> None:
         nodes, here = self._ends.nodes, len(self._nodes or ())
         if nodes is None or plan.nodes is None or plan.nodes <= here:
             return
@@ -147,7 +147,7 @@ class Fleet:
         self._nodes_again_s = now_s
         self._say(plan, f"nodes {here} -> {here + len(names)}: {', '.join(names)} started", nodes=here + len(names))
 
-    def _fewer_nodes(self, plan: Plan, now_s: float) -> None:
+    def _fewer_nodes(self, plan: PlanInForce, now_s: float) -> None:
         """Drain and stop the nodes that the plan gives back; start those it asks for beside its executors."""
         nodes, here = self._ends.nodes, self._nodes or ()
         used = {executor.host for executor in self._ends.executors.all()}
@@ -168,7 +168,7 @@ class Fleet:
         seen = FleetSeen(self._shape, executors, self._nodes, self._requested, self._requested_s, self._problem)
         write_whole(self._seen, json.dumps({"at_s": round(time.time(), 3), **asdict(seen)}))
 
-    def _say(self, plan: Plan | None, text: str, **counts: int) -> None:
+    def _say(self, plan: PlanInForce | None, text: str, **counts: int) -> None:
         line = {"at_s": round(time.time(), 3), "what": text, "decision": plan.decision if plan else None, **counts}
         append_line(self._log, json.dumps(line))
 

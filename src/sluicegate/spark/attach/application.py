@@ -73,7 +73,7 @@ def _query(node: Mapping[str, Any]) -> Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class ApplicationGround:
     """What the application has: slots, executors (``None`` in local mode), nodes; which queries are in a batch."""
 
     slots: int = 1
@@ -83,7 +83,7 @@ class Ground:
     busy: Mapping[str, bool] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, layout: Layout, now_s: float) -> Ground | None:
+    def read(cls, layout: Layout, now_s: float) -> ApplicationGround | None:
         """``None`` where the driver has written nothing lately."""
         text = read_if_there(layout.nodes)
         told = json.loads(text) if text else None

@@ -30,7 +30,7 @@ from sluicegate.runlog.files import read_if_there, write_whole
 from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.plan_file import OperatorPlan
 from sluicegate.runlog.runs import registered
-from sluicegate.spark.attach.application import Application, Ground, Query, queries_in
+from sluicegate.spark.attach.application import Application, ApplicationGround, Query, queries_in
 from sluicegate.spark.attach.lane import Lane
 from sluicegate.spark.attach.latency import ASSUMED
 from sluicegate.spark.attach.observing import Planned
@@ -62,7 +62,7 @@ class AttachController:
 
     def step(self, now_s: float) -> None:
         """Observe, decide, write the plan if it changed, and log both."""
-        ground = Ground.read(self._layout, now_s)
+        ground = ApplicationGround.read(self._layout, now_s)
         if ground is None:
             return
         active = {name: query for name, query in queries_in(self._layout).items() if query.active}
@@ -92,7 +92,7 @@ class AttachController:
     def _moves_executors(self) -> bool:
         return self._options.executors is not None and self._application.no_executors is None
 
-    def _budget(self, ground: Ground) -> int:
+    def _budget(self, ground: ApplicationGround) -> int:
         """The processors there can be: with executors that come and go, of all that may come."""
         if self._options.executors is not None and self._moves_executors:
             return self._options.executors[1] * ground.executor_cores
@@ -117,7 +117,7 @@ class AttachController:
             why = f"{name} gets {given[name]} of {lane.wants}: the queries want {total} processors, there are {budget}"
             lane.settle(given[name], why)
 
-    def _executors_wanted(self, now_s: float, ground: Ground) -> int | None:
+    def _executors_wanted(self, now_s: float, ground: ApplicationGround) -> int | None:
         """As many as all tasks need, at once if more, after a while if fewer; ``None`` where they are not moved."""
         if self._options.executors is None or not self._moves_executors or ground.executors is None:
             return None
@@ -145,7 +145,7 @@ class AttachController:
         document = {"version": self._version, "operators": operators, "executors": executors or 0}
         write_whole(self._layout.plan, json.dumps(document))
 
-    def _log(self, now_s: float, ground: Ground, wanted: int | None) -> None:
+    def _log(self, now_s: float, ground: ApplicationGround, wanted: int | None) -> None:
         told = [lane for lane in self.lanes.values() if lane.decision is not None]
         moving = [lane for lane in told if lane.decision is not None and lane.decision.moves]
         if moving:
@@ -161,7 +161,7 @@ class AttachController:
         if len(told) == 1:
             self._what_if.renew(told[0].state, told[0].state.situation, now_s)
 
-    def _tick(self, now_s: float, ground: Ground, lanes: list[Lane]) -> dict[str, object]:
+    def _tick(self, now_s: float, ground: ApplicationGround, lanes: list[Lane]) -> dict[str, object]:
         """One line a look: every query as an operator, all of them together as the pipeline."""
         parts = [
             tick_document(lane.state, lane.seen, lane.decision, ground.executors)

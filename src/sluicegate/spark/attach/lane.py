@@ -12,7 +12,7 @@ from sluicegate.domain import Decision, Limits, Observation, Refusal, Rescale
 from sluicegate.policy.demand import stations_of
 from sluicegate.policy.sharing import Claim
 from sluicegate.runlog.layout import Layout
-from sluicegate.spark.attach.application import Application, Ground, Query
+from sluicegate.spark.attach.application import Application, ApplicationGround, Query
 from sluicegate.spark.attach.observing import Planned, QueryObserver
 from sluicegate.spark.controller import Control, settings_of
 
@@ -66,7 +66,7 @@ class Lane:
     def wants(self) -> int:
         return self.decision.running.get(self.name, self.running) if self.decision else self.running
 
-    def tick(self, now_s: float, ground: Ground, query: Query, budget: int) -> Decision:
+    def tick(self, now_s: float, ground: ApplicationGround, query: Query, budget: int) -> Decision:
         """Observe and decide for this query alone; what all may have together is settled after."""
         self.query = query
         self._bound(budget)

@@ -52,7 +52,7 @@ class Stretch:
 
 
 @dataclass(slots=True)
-class Arrivals:
+class ArrivalCurve:
     """Of one query; takes its batches in order."""
 
     curves: dict[str, deque[tuple[float, float]]] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Arrivals:
         >>> def kafka(at, start, end, latest):
         ...     source = {"name": "t", "kafka": True, "rows": end - start, "start": start, "end": end, "latest": latest}
         ...     return {"started_s": at, "duration_s": 1.0, "rows": end - start, "trigger_s": 0.0, "sources": [source]}
-        >>> arrivals = Arrivals()
+        >>> arrivals = ArrivalCurve()
         >>> _ = arrivals.of(kafka(10.0, 0, 100, 100))
         >>> arrivals.of(kafka(12.0, 100, 150, 300))
         [Stretch(from_s=10.0, to_s=10.5, rows=50)]

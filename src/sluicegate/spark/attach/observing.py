@@ -18,7 +18,7 @@ from typing import Any
 from sluicegate.domain import Batch, Observation, OperatorObservation, Sojourn
 from sluicegate.runlog.batch_log import BatchRecord, Tail
 from sluicegate.runlog.layout import Layout
-from sluicegate.spark.attach.latency import Arrivals, Stretch, behind, births
+from sluicegate.spark.attach.latency import ArrivalCurve, Stretch, behind, births
 from sluicegate.spark.observe.variability import Variability
 from sluicegate.spark.pipeline.observing import sojourn_of
 
@@ -43,7 +43,7 @@ class QueryObserver:
 
     name: str
     tail: Tail
-    arrivals: Arrivals = field(default_factory=Arrivals)
+    arrivals: ArrivalCurve = field(default_factory=ArrivalCurve)
     came: deque[Stretch] = field(default_factory=lambda: deque(maxlen=400))
     uneven: Variability = field(default_factory=Variability)
     last: Mapping[str, Any] | None = None

@@ -28,7 +28,7 @@ class WorkerPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Application:
+class ApplicationOnPage:
     """An application that runs on the cluster."""
 
     id: str
@@ -43,7 +43,7 @@ class MasterPage:
 
     ready: bool
     workers: Mapping[int, WorkerPage]
-    applications: tuple[Application, ...]
+    applications: tuple[ApplicationOnPage, ...]
 
 
 def master_page(page: str, password: str) -> MasterPage | None:
@@ -54,7 +54,7 @@ def master_page(page: str, password: str) -> MasterPage | None:
     # Of two entries of one port the later one counts: a dead worker stays listed beside the one that took its port.
     workers = [_worker(entry) for entry in sorted(found["workers"], key=lambda entry: int(entry["lastheartbeat"]))]
     applications = tuple(
-        Application(str(a["id"]), str(a["name"]), int(a["cores"]), str(a["state"])) for a in found["activeapps"]
+        ApplicationOnPage(str(a["id"]), str(a["name"]), int(a["cores"]), str(a["state"])) for a in found["activeapps"]
     )
     return MasterPage(found["status"] == "ALIVE", {worker.port: worker for worker in workers}, applications)
 

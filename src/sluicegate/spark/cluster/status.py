@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluicegate.spark.cluster.daemons import Daemon, log_tail
-from sluicegate.spark.cluster.page import Application, MasterPage, master_page
+from sluicegate.spark.cluster.page import ApplicationOnPage, MasterPage, master_page
 from sluicegate.spark.cluster.secret import page_password
 from sluicegate.spark.cluster.state import ClusterState
 
@@ -37,7 +37,7 @@ class ClusterStatus:
     page: str
     answers: bool
     workers: tuple[WorkerStatus, ...]
-    applications: tuple[Application, ...]
+    applications: tuple[ApplicationOnPage, ...]
     note: str
 
     @property

@@ -14,14 +14,14 @@ Offsets = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class BrokerOffsets:
     """The broker's answer: offsets, and how many tasks a batch of all of it can have (0: as many as one likes)."""
 
     offsets: Offsets
     tasks: int
 
 
-def told(text: str) -> Told:
+def told(text: str) -> BrokerOffsets:
     r"""
     >>> told("2\ta\t0\t17\ta\t1\t4\n\n1\tb\t0\t5\n")
     Told(offsets={'0/a/0': 17, '0/a/1': 4, '2/b/0': 5}, tasks=3)
@@ -34,7 +34,7 @@ def told(text: str) -> Told:
             tasks.append(int(most))
             for topic, partition, offset in zip(*[iter(triples)] * 3, strict=True):
                 offsets[f"{source}/{topic}/{partition}"] = int(offset)
-    return Told(offsets, sum(tasks) if all(tasks) else 0)
+    return BrokerOffsets(offsets, sum(tasks) if all(tasks) else 0)
 
 
 def planned(checkpoint: Path, batch: int) -> Offsets:

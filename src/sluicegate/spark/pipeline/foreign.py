@@ -26,7 +26,7 @@ from sluicegate.runlog.plan_file import OperatorPlan, PlanFile
 from sluicegate.spark.edges.backlog import Backlog
 from sluicegate.spark.edges.offsets import last_batch
 from sluicegate.spark.kafka.curve import OffsetCurve
-from sluicegate.spark.kafka.offsets import Told, behind, planned, taken_by, told
+from sluicegate.spark.kafka.offsets import BrokerOffsets, behind, planned, taken_by, told
 
 _EVERY_S = 0.5
 _ANSWER_S = 5.0
@@ -193,5 +193,5 @@ class ForeignSource:
             for age_s in ages_s:
                 self._curve.add(now_s - age_s, self._ask(int((now_s - age_s) * 1e3)).offsets)
 
-    def _ask(self, at_ms: int) -> Told:
+    def _ask(self, at_ms: int) -> BrokerOffsets:
         return told(self._offsets.at(self._query, at_ms, int(_ANSWER_S * 1e3)))

@@ -22,7 +22,7 @@ from sluicegate.domain.births import quantile_s
 from sluicegate.policy.key_groups import ranges
 from sluicegate.runlog.batch_log import BatchRecord, Tail
 from sluicegate.runlog.layout import Layout
-from sluicegate.runlog.plan_file import Plan, PlanFile
+from sluicegate.runlog.plan_file import PlanFile, PlanInForce
 from sluicegate.spark.act.fleet import read_fleet
 from sluicegate.spark.edges.backlog import Head
 from sluicegate.spark.edges.folder import FolderEdge
@@ -140,7 +140,7 @@ class Observer:
         )
 
     def _running(
-        self, plan: Plan, records: dict[str, list[BatchRecord]], now_s: float
+        self, plan: PlanInForce, records: dict[str, list[BatchRecord]], now_s: float
     ) -> tuple[dict[str, int], list[tuple[str, int, float]]]:
         """The k in force of every operator; and those that another was asked for, with it and for how long."""
         running, pending = dict[str, int](), list[tuple[str, int, float]]()
@@ -224,7 +224,7 @@ class Observer:
         return sum(self.heads[s].rows - self.heads[s].rows_before(taken.get(s, 0)) for s in node.reads)
 
 
-def _groups(node: Node, plan: Plan, running: Mapping[str, int]) -> tuple[int, ...]:
+def _groups(node: Node, plan: PlanInForce, running: Mapping[str, int]) -> tuple[int, ...]:
     """The tasks of a stateful operator's key groups, as planned; before that, neighbours together."""
     return plan.of(node.name).groups or ranges(node.key_groups, min(running[node.name], node.key_groups))
 

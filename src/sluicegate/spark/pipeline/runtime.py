@@ -28,7 +28,7 @@ from sluicegate.runlog.failures import Failing
 from sluicegate.runlog.files import write_whole
 from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.lock import locked, no_room
-from sluicegate.runlog.plan_file import Plan, PlanFile
+from sluicegate.runlog.plan_file import PlanFile, PlanInForce
 from sluicegate.spark.edges.feed import Feed
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.kept import read_stream
@@ -162,7 +162,7 @@ class Running:
         readers = tuple(self.layout.checkpoint(name) for name in self.graph.readers(source))
         return Feed(self.layout.edge(source), readers)
 
-    def plan(self) -> Plan:
+    def plan(self) -> PlanInForce:
         return self._plan.read()
 
     def set_processors(self, processors: Mapping[str, int]) -> None:
