@@ -8,7 +8,8 @@ The rules, in the order they are asked:
                   the next batch), more may be asked for and nothing is taken away
 3. bounds         least and most processors, and the budget: the proposal is cut to them
 4. window         a smaller number is taken only as low as the largest proposal of the last ``settle_down_s``
-5. calm           while latency is above ``calm_share`` of its bound the total does not fall, whatever the model says
+5. calm           while latency is above ``calm_share`` of its bound the total does not fall, whatever the model says;
+                  unless cores are short
 6. dead band      an operator's change of at most ``dead_band`` of what it has is not worth making, unless it must
 7. no escalation  more was given last time and did not help, though every operator keeps up: no more until the load
                   has changed
@@ -166,7 +167,8 @@ def _not_below_recent(
 
 def _not_while_late(request: Request, want: dict[str, int], rules: Rules) -> tuple[dict[str, int], tuple[Refusal, ...]]:
     fewer = sum(request.have.values()) - sum(want.values())
-    if fewer <= 0 or request.late is None or request.late <= rules.calm_share:
+    # on cores that are all busy it is fewer tasks that make rows come out sooner
+    if fewer <= 0 or request.late is None or request.late <= rules.calm_share or request.crowded:
         return want, ()
     why = f"latency is at {request.late:.2f}x its bound, {fewer} processors fewer only below {rules.calm_share:g}x"
     return {name: max(count, request.have[name]) for name, count in want.items()}, (Refusal("calm", why),)
