@@ -182,3 +182,12 @@ def test_a_refusal_leaves_what_was_asked_for_as_it_is() -> None:
     _, verdict = govern(Ledger(moved_at_s=0.0), ask, Rules(), Limits())
     assert verdict.running == {"a": 4}
     assert verdict.refusals[0].rule == "one at a time"
+
+
+def test_on_crowded_cores_tasks_may_go_though_rows_come_out_late() -> None:
+    ask = Request(100.0, 100.0, 50.0, False, {"a": 6}, {"a": 2}, {"a": 0.2}, late=3.0)
+    rules = Rules(cooldown_s=0.0, settle_down_s=0.0, calm_share=0.8)
+    _, calm = govern(Ledger(moved_at_s=0.0), ask, rules, Limits())
+    _, crowded = govern(Ledger(moved_at_s=0.0), replace(ask, crowded=True), rules, Limits())
+    assert calm.running == {"a": 6}
+    assert crowded.running == {"a": 2}

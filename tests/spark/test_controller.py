@@ -227,7 +227,7 @@ def test_what_runs_is_what_batches_were_cut_for_not_what_was_asked_for(pipeline:
 
 
 def test_a_plan_that_no_batch_has_begun_with_yet_is_not_taken_back(pipeline: Pipeline) -> None:
-    """While a rescale is under way nothing moves: what was asked for stays asked for, though it does not run yet."""
+    """What was asked for stays asked for, though it does not run yet; more may be asked for beside it."""
     controller = drive(pipeline, CONTROL, [100] * 5)
     PlanFile(pipeline.layout.plan).change({"work": OperatorPlan(5)})
     for stream in ("rows", "work"):
@@ -235,8 +235,13 @@ def test_a_plan_that_no_batch_has_begun_with_yet_is_not_taken_back(pipeline: Pip
         FolderEdge(pipeline.layout.edge(stream)).publish(pipeline.batch, files, Births(), 1005.0)
     seen, decision = controller.step(1006.0)
     assert (seen.rescaling, seen.running["work"] < 5) == (True, True)
-    assert decision.running == {"work": 5}
-    assert pipeline.k == 5
+    assert decision.running["work"] >= 5
+    assert pipeline.k >= 5
+    numbered = len(pipeline.layout.decisions.read_text().splitlines()) if pipeline.layout.decisions.exists() else 0
+    for step in range(3):
+        controller.step(1007.0 + step)
+    again = len(pipeline.layout.decisions.read_text().splitlines()) if pipeline.layout.decisions.exists() else 0
+    assert again - numbered <= 1  # what was decided once is not decided again at every look until it runs
 
 
 def test_nothing_is_taken_from_an_operator_of_which_no_batch_has_ended(pipeline: Pipeline) -> None:

@@ -4,10 +4,12 @@ The rules, in the order they are asked:
 
 1. metrics        no arrival rate, or an observation older than ``stale_after_s``: nothing moves; nothing is taken
                   from an operator of which no batch has ended
-2. one at a time  a rescale still under way: nothing moves; while executors are still to come nothing is taken away
+2. one at a time  a rescale still under way: nothing moves; where what was asked for is only still to come (executors,
+                  the next batch), more may be asked for and nothing is taken away
 3. bounds         least and most processors, and the budget: the proposal is cut to them
 4. window         a smaller number is taken only as low as the largest proposal of the last ``settle_down_s``
-5. calm           while latency is above ``calm_share`` of its bound the total does not fall, whatever the model says
+5. calm           while latency is above ``calm_share`` of its bound the total does not fall, whatever the model says;
+                  unless cores are short
 6. dead band      an operator's change of at most ``dead_band`` of what it has is not worth making, unless it must
 7. no escalation  more was given last time and did not help, though every operator keeps up: no more until the load
                   has changed
@@ -43,6 +45,8 @@ def govern(ledger: Ledger, request: Request, rules: Rules, limits: Limits) -> tu
     """
     if ledger.moved_at_s is None:
         ledger = replace(ledger, moved_at_s=request.now_s)
+    if request.starting:
+        request = _as_asked(request)
     blocked = _metrics(request, rules) or _one_at_a_time(request)
     if blocked:
         return ledger, Verdict(request.stays, (), (blocked,))
@@ -56,8 +60,8 @@ def govern(ledger: Ledger, request: Request, rules: Rules, limits: Limits) -> tu
     if limits.budget is not None and sum(kept.values()) > limits.budget:
         kept, settling, hot, idle = want, (), (), ()  # processors that stay where they are would break the budget
     want, notes = kept, (*cut, *settling, *hot, *idle)
-    if all(want[name] == have for name, have in request.have.items()):
-        return ledger, Verdict(request.have, (), notes)
+    if all(want[name] == stays for name, stays in request.stays.items()):
+        return ledger, Verdict(request.stays, (), notes)
     blocked = _no_escalation(ledger, request, want, rules) or _cool_down(ledger, request, rules)
     blocked = blocked or _must_pay(request, want, rules)
     if blocked:
@@ -94,13 +98,20 @@ def _one_at_a_time(request: Request) -> Refusal | None:
     return Refusal("one at a time", "a rescale is still under way: 1 of at most 1")
 
 
+def _as_asked(request: Request) -> Request:
+    """The request with what is on its way counted as there: more may be asked for beside it."""
+    have = {name: max(k, request.have[name]) for name, k in request.stays.items()}
+    busy = {name: share * request.have[name] / have[name] for name, share in request.utilisation.items()}
+    return replace(request, have=have, asked=have, utilisation=busy)
+
+
 def _not_taken_yet(request: Request, want: dict[str, int]) -> tuple[dict[str, int], tuple[Refusal, ...]]:
-    """Nothing is taken from an operator of which no batch has ended, nor from any while executors are starting."""
+    """Nothing is taken from an operator of which no batch has ended, nor from any while something is still to come."""
     less = [name for name, have in request.have.items() if want[name] < have]
     unknown = [name for name in less if name in request.unmeasured]
     notes = [Refusal("metrics", f"no batch of {name} yet: it stays at {request.have[name]}") for name in unknown]
     if request.starting and less:
-        why = f"executors are still starting: {', '.join(less)} stay as they are until they are there"
+        why = f"what was asked for is still to come: {', '.join(less)} stay as they are until it is there"
         notes.append(Refusal("one at a time", why))
     stay = set(less) if request.starting else set(unknown)
     return {name: request.have[name] if name in stay else k for name, k in want.items()}, tuple(notes)
@@ -156,7 +167,8 @@ def _not_below_recent(
 
 def _not_while_late(request: Request, want: dict[str, int], rules: Rules) -> tuple[dict[str, int], tuple[Refusal, ...]]:
     fewer = sum(request.have.values()) - sum(want.values())
-    if fewer <= 0 or request.late is None or request.late <= rules.calm_share:
+    # on cores that are all busy it is fewer tasks that make rows come out sooner
+    if fewer <= 0 or request.late is None or request.late <= rules.calm_share or request.crowded:
         return want, ()
     why = f"latency is at {request.late:.2f}x its bound, {fewer} processors fewer only below {rules.calm_share:g}x"
     return {name: max(count, request.have[name]) for name, count in want.items()}, (Refusal("calm", why),)

@@ -154,7 +154,7 @@ def _situation(state: LoopState, seen: Observation, rate_per_s: float, now_s: fl
 def _act(state: LoopState, memory: Any, situation: Situation, proposal: Proposal) -> tuple[LoopState, Decision]:
     """Let the governor judge the proposal, and place what moves."""
     settings = state.settings
-    request = _request(situation, proposal.processors)
+    request = replace(_request(situation, proposal.processors), crowded=proposal.crowded)
     ledger, verdict = govern(state.ledger, request, settings.rules, settings.limits)
     late = tuple(Refusal("overdue", why) for why in situation.observation.overdue)
     decision = Decision(

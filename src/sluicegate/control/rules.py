@@ -71,6 +71,7 @@ class Request:
     starting: bool = False
     unmeasured: frozenset[str] = frozenset()
     asked: Mapping[str, int] | None = None
+    crowded: bool = False
 
     @property
     def stays(self) -> Mapping[str, int]:

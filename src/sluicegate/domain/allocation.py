@@ -50,7 +50,8 @@ class Proposal:
 
     ``bundles`` and ``slots`` come from planners that pack threads (LSA, MBA); for the others a processor is a slot.
     ``shares`` routes the rows of an operator over its instances; ``pace_s`` is how often its batches should start.
-    ``more_nodes`` are wanted beside what the processors need, for their cores.
+    ``more_nodes`` are wanted beside what the processors need, for their cores; ``crowded`` says that the cores do not
+    suffice, so that fewer tasks make batches quicker.
     """
 
     processors: Mapping[str, int]
@@ -61,6 +62,7 @@ class Proposal:
     shares: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     pace_s: Mapping[str, float] = field(default_factory=dict)
     more_nodes: int = 0
+    crowded: bool = False
 
     @property
     def total(self) -> int:

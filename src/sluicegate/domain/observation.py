@@ -85,9 +85,10 @@ class Observation:
     """The whole pipeline at one moment; ``running`` is the allocation that really runs, not the one asked for.
 
     ``arrivals_per_s`` counts the rows of all sources together. ``rescaling`` is true while what was asked for and what
-    runs differ; ``starting`` that all of it are executors still to come. ``overdue`` says what was asked for and did
-    not come within its time: the loop goes on without. ``groups`` are the tasks that the key groups belong to,
-    ``unmeasured`` the operators of which no batch has ended yet, ``requested`` the allocation last asked for.
+    runs differ; ``starting`` where that stops nothing meanwhile: the next batch or executors are awaited. ``overdue``
+    says what was asked for and did not come within its time: the loop goes on without. ``groups`` are the tasks that
+    the key groups belong to, ``unmeasured`` the operators of which no batch has ended yet, ``requested`` the
+    allocation last asked for.
     """
 
     at_s: float

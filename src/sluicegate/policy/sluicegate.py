@@ -104,6 +104,7 @@ class SluicegatePolicy:
             shares=shares,
             pace_s=pace_s,
             more_nodes=fitted.more_nodes,
+            crowded=bool(fitted.reasons),
         )
         return Memory(bias, pace_s, shares), proposal
 

@@ -131,7 +131,8 @@ class Observer:
             backlog_rows=sum(operator.queue_rows or 0.0 for operator in operators.values()),
             nodes=ground.nodes,
             rescaling=starting or any(age_s <= OVERDUE_S for _, _, age_s in pending),
-            starting=starting and not pending,
+            # k is in force at the next batch, executors when they are warm: neither stops what runs meanwhile
+            starting=starting or any(age_s <= OVERDUE_S for _, _, age_s in pending),
             overdue=overdue,
             fleet=fleet,
             groups={node.name: _groups(node, plan, running) for node in self.graph.nodes if node.stateful},
