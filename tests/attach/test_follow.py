@@ -22,6 +22,7 @@ from sluicegate.cli.app import run as sluicegate
 from sluicegate.runlog.run_record import RunRecord, read_record
 from sluicegate.runlog.runs import known_runs
 from sluicegate.spark.cluster.java import QUICK_JAVA
+from sluicegate.spark.cluster.secret import properties_file
 from sluicegate.spark.cluster.standalone import Cluster
 
 pytestmark = pytest.mark.slow
@@ -117,7 +118,8 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         sizes = [word for key, value in SIZES.items() for word in ("--conf", f"{key}={value}")]
         app = [str(Path(__file__).with_name("plain_app.py")), str(feed.folder), str(base / "out")]
         ends = [str(base / "checkpoint"), str(base / "stop")]
-        command = ["spark-submit", "--master", url, *shlex.split(words), *sizes, *app, *ends]
+        let_in = ["--properties-file", str(properties_file(cluster.folder))]
+        command = ["spark-submit", "--master", url, *let_in, *shlex.split(words), *sizes, *app, *ends]
         environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         feeding = threading.Thread(target=feed.run, daemon=True)
         with (base / "submit.log").open("w") as log:

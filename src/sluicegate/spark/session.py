@@ -12,6 +12,7 @@ import contextlib
 import logging
 import os
 import re
+import secrets
 import signal
 import socket
 import sys
@@ -65,7 +66,10 @@ ON_THIS_MACHINE: Mapping[str, str] = {
 }
 # Spark's own pattern for what it keeps out of its pages and logs (`spark.redaction.regex`).
 _SECRET_KEY = re.compile(r"(?i)secret|password|token|access[.]?key")
+_AUTHENTICATE = "spark.authenticate"
 _CLUSTER_SECRET = "spark.authenticate.secret"
+_authenticates = False
+"""Whether the last session of this process set it."""
 # Executors elsewhere need the jar's classes too; Spark brings it to them.
 ELSEWHERE: Mapping[str, str] = {"spark.jars": JAR, "spark.driver.extraClassPath": JAR}
 _ANSWERS_WITHIN_S = 5.0
@@ -199,9 +203,14 @@ def _said(problem: Exception) -> str:
 def _guarded(master: str) -> Mapping[str, str]:
     """In local mode too the driver listens on loopback, where any user of the machine could send it objects to load.
 
-    Spark makes up a secret for itself there; on a cluster the secret must be the cluster's.
+    Spark makes up a secret for itself there, and needs one for the cluster that it starts for a session; on any other
+    cluster the secret must be the cluster's.
     """
-    return {"spark.authenticate": "true"} if re.fullmatch(r"local(\[.*\])?", master) else {}
+    if re.fullmatch(r"local(\[.*\])?", master):
+        return {_AUTHENTICATE: "true"}
+    if master.startswith("local-cluster"):
+        return {_AUTHENTICATE: "true", _CLUSTER_SECRET: secrets.token_hex(32)}
+    return {}
 
 
 def _start_java(settings: Mapping[str, str]) -> None:
@@ -212,8 +221,18 @@ def _start_java(settings: Mapping[str, str]) -> None:
     public = SparkConf(loadDefaults=False)
     public.setAll([(key, value) for key, value in settings.items() if not _SECRET_KEY.search(key)])
     SparkContext._ensure_initialized(conf=public)
+    _forget_authentication(settings)
     if _CLUSTER_SECRET in settings:
         _remember(settings[_CLUSTER_SECRET])
+
+
+def _forget_authentication(settings: Mapping[str, str]) -> None:
+    """Java keeps what it was started with: that the first session authenticated must not bind one elsewhere."""
+    global _authenticates
+    java = SparkContext._jvm
+    if _authenticates and _AUTHENTICATE not in settings and java is not None:
+        java.java.lang.System.clearProperty(_AUTHENTICATE)
+    _authenticates = _AUTHENTICATE in settings
 
 
 def _remember(secret: str) -> None:
