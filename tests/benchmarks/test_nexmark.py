@@ -10,17 +10,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
+from tests.attach.attached import MOVES, PARTITIONS, attached_session, batches, move_every_batch
+
 from nexmark.answers import Answers, Row
 from nexmark.events import events, write
 from nexmark.queries import QUERIES
 from nexmark.run import difference, rows_of, run_query
-from pyspark.sql import SparkSession
-from tests.attach.attached import MOVES, PARTITIONS, attached_session, batches, move_every_batch
-
 from sluicegate import spark_session
 
 ROOT = Path(__file__).parents[2]
-EVENTS, PER_BATCH, AT_ONCE = 6000, 1500, 4
+EVENTS, PER_BATCH, AT_ONCE = 6000, 2000, 4
 WITHOUT_STATE = ("q0", "q1", "q2")
 
 
