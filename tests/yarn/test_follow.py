@@ -70,6 +70,7 @@ def environment(yarn: Yarn) -> dict[str, str]:
 def rise_and_fall(feed: Feed, folder: Path) -> tuple[bool, bool]:
     """Whether three executors came with the load, and one remained when it fell."""
     feeding = threading.Thread(target=feed.run, daemon=True)
+    until(lambda: executors(folder) == 1, 240)
     feeding.start()
     calm = until(lambda: len(batches(folder, "counts")) >= 3 and executors(folder) == 1, 240)
     feed.per_s = MANY_PER_S
