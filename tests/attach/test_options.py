@@ -75,4 +75,6 @@ def test_the_manifest_for_kubernetes_sets_what_conf_prints(capsys: pytest.Captur
     found = words(capsys, "--slo", "p95=10s", "--executors", "1:4", "--folder", "/record/clicks")
     of_the_image = {"spark.jars", f"{PREFIX}python"}
     assert told.keys() == found.keys()
-    assert {key: told[key] for key in told.keys() - of_the_image} == {key: found[key] for key in found.keys() - of_the_image}
+    assert {key: told[key] for key in told.keys() - of_the_image} == {
+        key: found[key] for key in found.keys() - of_the_image
+    }
