@@ -3,6 +3,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.Map;
+import java.util.Timer;
+import java.util.TimerTask;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.yarn.conf.YarnConfiguration;
 import org.apache.hadoop.yarn.server.MiniYARNCluster;
@@ -15,6 +17,7 @@ import org.apache.hadoop.yarn.server.MiniYARNCluster;
  */
 public final class MiniYarn {
   private static final int UP_MS = 120_000;
+  private static final int DOWN_MS = 5_000;
 
   public static void main(String[] arguments) throws Exception {
     var settings = new YarnConfiguration();
@@ -39,8 +42,22 @@ public final class MiniYarn {
     }
     write(cluster.getConfig(), Path.of(arguments[0]));
     System.in.transferTo(OutputStream.nullOutputStream());
+    haltSoon();
     cluster.stop();
     System.exit(0);
+  }
+
+  /** Nodes that stop wait long for what their containers left behind; there is nothing to keep here. */
+  private static void haltSoon() {
+    var timer = new Timer(true);
+    timer.schedule(
+        new TimerTask() {
+          @Override
+          public void run() {
+            Runtime.getRuntime().halt(0);
+          }
+        },
+        DOWN_MS);
   }
 
   /** What a client needs to know. Whole or not at all: who waits for the file may read it at once. */
