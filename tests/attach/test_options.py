@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from pathlib import Path
 
 import pytest
 
 from sluicegate.cli.app import run
 from sluicegate.errors import BadInput
 from sluicegate.spark.attach.options import EXTENSION, PLUGIN, PREFIX, Options
+
+MANIFEST = Path(__file__).parents[2] / "docs" / "kubernetes" / "attached.yaml"
 
 
 def words(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, str]:
@@ -64,3 +68,13 @@ def test_a_query_has_its_own_promise_or_that_of_all() -> None:
 def test_a_promise_that_is_none_is_refused_before_anything_starts() -> None:
     with pytest.raises(BadInput, match="p95"):
         Options.of({"query.clicks.slo": "p95"})
+
+
+def test_the_manifest_for_kubernetes_sets_what_conf_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    told = dict(re.findall(r'^ {4}(spark\.[\w.]+): "?([^"\n]+)"?$', MANIFEST.read_text(), re.MULTILINE))
+    found = words(capsys, "--slo", "p95=10s", "--executors", "1:4", "--folder", "/record/clicks")
+    of_the_image = {"spark.jars", f"{PREFIX}python"}
+    assert told.keys() == found.keys()
+    assert {key: told[key] for key in told.keys() - of_the_image} == {
+        key: found[key] for key in found.keys() - of_the_image
+    }
