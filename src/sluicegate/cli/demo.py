@@ -83,7 +83,16 @@ def demo(
     telling = Telling(json_out, place_for(html) if html else _page())
     beside = PageBeside(dashboard, port, browser and not json_out, telling.progress)
     with _own_cluster() if cluster else nullcontext(GroundAsked(master, executors)) as ground:
-        wanted = Wanted(chosen, decides, promise, load, length_s, ground, again=("sluicegate", "run", app, *typed))
+        wanted = Wanted(
+            chosen,
+            decides,
+            promise,
+            load,
+            length_s,
+            ground,
+            again=("sluicegate", "run", app, *typed),
+            by_machine=not slo,
+        )
         return run_and_tell(wanted, the_home(chosen, None, is_file(app)), telling, beside)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,7 @@ from sluicegate.cli.outcome import as_document, show
 from sluicegate.cli.progress_lines import ProgressLines
 from sluicegate.cli.spark_log import quiet_spark
 from sluicegate.cli.wanted import Home, Wanted
+from sluicegate.config.goal_text import goal_from
 from sluicegate.errors import SluicegateError
 from sluicegate.report.run_page import run_page
 from sluicegate.runlog.files import write_whole
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
 Beside = Callable[[Path], AbstractContextManager[object]]
 """From the run's folder to what goes on next to it."""
 INTERRUPTED = 130
+_BATCHES_PROMISED = 10
+"""A row waits at several hops, for a batch to end and then in one: with half as many one slow batch breaks the promise,
+with twice as many nothing could."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +101,8 @@ def carry_out(wanted: Wanted, home: Home, out: Console | None, beside: Beside | 
         lines = ProgressLines(out, folder, wanted.endless) if out else None
         if lines is not None:  # which tell what the log would: once is enough
             logging.getLogger("sluicegate.pipeline").addHandler(logging.NullHandler())
-        around = Surroundings(ground.fleet(spark), beside, lines, ctrl_c.leave)
+        promised = partial(_by_machine, wanted.promise, out) if wanted.by_machine else None
+        around = Surroundings(ground.fleet(spark), beside, lines, ctrl_c.leave, promised)
         outcome = run_app(wanted.app, spark, folder, wanted.load, wanted.length_s, control, wanted.fuse, around)
     except SluicegateError:
         raise
@@ -106,6 +113,19 @@ def carry_out(wanted: Wanted, home: Home, out: Console | None, beside: Beside | 
         ctrl_c.forget()
     write_whole(folder / "outcome.json", json.dumps(finite(as_document(outcome))))
     return outcome
+
+
+def _by_machine(promise: tuple[str, ...], out: Console | None, batch_s: float) -> tuple[str, ...]:
+    """The promise, or where the machine needs longer what a multiple of its batches allows; it says so."""
+    bounds = goal_from(promise).latency_bounds
+    least_s = math.ceil(2 * _BATCHES_PROMISED * batch_s) / 2
+    if not bounds or least_s <= min(bounds.values()):
+        return promise
+    slower = tuple(f"{what}={max(bound, least_s):g}s" for what, bound in bounds.items())
+    _say(
+        out, f"this machine needs {batch_s:.2g} s a batch: promised {', '.join(slower)} (usually {', '.join(promise)})"
+    )
+    return slower
 
 
 def _only_the_record(home: Path) -> None:

@@ -52,6 +52,8 @@ class Wanted:
     fuse: bool = True
     dry_run: bool = False
     again: tuple[str, ...] = ()
+    by_machine: bool = False
+    """Whether a machine that needs long for a batch is promised more time than ``promise`` says."""
 
     @property
     def endless(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -22,12 +23,15 @@ from sluicegate.runlog.batch_log import Tail
 from sluicegate.spark.act.fleet import Fleet
 from sluicegate.spark.controller import Control
 from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.fusion import groups_of
 from sluicegate.spark.pipeline.runtime import Running, start
 from sluicegate.spark.supervisor import Supervisor
 
 Tick = dict[str, Any]
 _WARM_UP_ROWS = (20, 20, 20, 20, 20, 20, 60, 20, 120)
 """The first batches compile; the last ones are of different size, so that they tell what a row costs."""
+_LOGGED_S = 1.0
+"""The last batch is in the log by then."""
 _FINISH_S = 120.0
 """How long what is inside may take to come out at the end of a run that others feed."""
 _FLEET_S = 60.0
@@ -45,13 +49,15 @@ class Surroundings:
 
     ``fleet`` makes what brings executors and nodes to the plan, where there are any; ``beside`` what stands next to
     the run's folder while it is fed; ``progress`` is told twice a second. Once ``leave`` is set, no more is fed; what
-    is inside comes out and is judged.
+    is inside comes out and is judged. ``promised`` is told what a warm, nearly empty batch takes on this machine and
+    gives the promise of the run; where it is not given, ``Control`` has it.
     """
 
     fleet: Callable[[Running], Fleet] | None = None
     beside: Callable[[Path], AbstractContextManager[object]] | None = None
     progress: Progress | None = None
     leave: threading.Event = field(default_factory=threading.Event)
+    promised: Callable[[float], tuple[str, ...]] | None = None
 
 
 def run_app(
@@ -75,10 +81,12 @@ def run_app(
     around = around or Surroundings()
     with (
         app.brought_up() as ready,
-        start(pipeline := ready.build(), spark, folder, app.processors, fuse) as running,
+        start(pipeline := ready.build(), spark, folder, _begin_with(app, pipeline, fuse), fuse) as running,
         around.fleet(running) if around.fleet else nullcontext() as fleet,
     ):
         warm_up(app, running, around.leave)
+        if around.promised is not None:
+            control = replace(control, slo=around.promised(small_batch_s(running)))
         if fleet is not None:
             _bring_up(fleet, app, running, load(0.0), around.leave)
         feeds = {name: running.feed(name) for name in running.graph.sources}
@@ -100,6 +108,23 @@ def run_app(
         peak_per_s = feeder.peak_per_s if feeder else max((t["arrivals_per_s"] or 0.0 for t in ticks), default=0.0)
         found = outcome_of(app, running, control, fed, answer, began_s, peak_per_s, ticks)
         return replace(found, interrupted=interrupted)
+
+
+def _begin_with(app: App, pipeline: Pipeline, fuse: bool) -> dict[str, int]:
+    """What the application says its operators begin with; those that share a query begin with the most of theirs."""
+    said = app.processors or {}
+    groups = groups_of(pipeline, fuse)
+    by_step = {g.name: max(said.get(step.name, 1) for step in g.steps) for g in groups}
+    return {**{name: k for name, k in by_step.items() if k > 1}, **{n: k for n, k in said.items() if n in by_step}}
+
+
+def small_batch_s(running: Running) -> float:
+    """What a warm, nearly empty batch takes, of the slowest operator in the median; 0 where none was seen."""
+    time.sleep(_LOGGED_S)
+    found = [
+        [record.duration_s for record in running.records(node.name) if not record.cold] for node in running.graph.nodes
+    ]
+    return max((median(durations) for durations in found if durations), default=0.0)
 
 
 def _kept_sinks(running: Running, pipeline: Pipeline) -> dict[str, DataFrame]:
