@@ -46,6 +46,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         },
         "a session",
     )
+    context: Any = session.sparkContext._jsc
+    assert until(lambda: context.sc().getExecutorMemoryStatus().size() == 3, 180), "the driver and both executors"
     yield session
     session.stop()
 
