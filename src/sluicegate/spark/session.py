@@ -123,6 +123,7 @@ def spark_session(
     check_reachable(master)
     # The bridge to Java logs a trace for every call that was under way when Java ended: for those who set up logging.
     logging.getLogger("py4j").addHandler(logging.NullHandler())
+    logging.getLogger().addFilter(_not_of_the_bridge)
     wanted = {**SETTINGS, **(ON_THIS_MACHINE if near else ELSEWHERE), **_guarded(master), **(settings or {})}
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in wanted.items():
@@ -137,6 +138,11 @@ def spark_session(
     if kafka:
         add_connector(session)
     return session
+
+
+def _not_of_the_bridge(record: logging.LogRecord) -> bool:
+    """The same of what it logs under no name; who calls is told by the exception."""
+    return not (record.pathname.endswith("java_gateway.py") and str(record.msg).startswith("Exception while sending"))
 
 
 def check_reachable(master: str) -> None:

@@ -24,7 +24,7 @@ class BrokerOffsets:
 def told(text: str) -> BrokerOffsets:
     r"""
     >>> told("2\ta\t0\t17\ta\t1\t4\n\n1\tb\t0\t5\n")
-    Told(offsets={'0/a/0': 17, '0/a/1': 4, '2/b/0': 5}, tasks=3)
+    BrokerOffsets(offsets={'0/a/0': 17, '0/a/1': 4, '2/b/0': 5}, tasks=3)
     """
     offsets: Offsets = {}
     tasks = []
