@@ -15,6 +15,7 @@ import re
 import secrets
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Mapping
 
@@ -73,6 +74,7 @@ _authenticates = False
 # Executors elsewhere need the jar's classes too; Spark brings it to them.
 ELSEWHERE: Mapping[str, str] = {"spark.jars": JAR, "spark.driver.extraClassPath": JAR}
 _ANSWERS_WITHIN_S = 5.0
+_ENDS_WITHIN_S = 2.0
 _STANDALONE = "spark://"
 
 
@@ -171,18 +173,15 @@ def check_reachable(master: str) -> None:
 def spark_is_gone(spark: SparkSession) -> EnvironmentLacks | None:
     """Why nothing can run on a session any more; ``None`` while it works."""
     process = getattr(spark.sparkContext._gateway, "proc", None)
-    code = None if process is None else process.poll()
-    if code is not None:
-        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return EnvironmentLacks(
-            f"Spark's driver process (Java) has ended ({how}): somebody ended it, or the system did for want of "
-            "memory; start again in the same folder, nothing is lost"
-        )
+    ended = _ended(process, 0.0)
+    if ended is not None:
+        return ended
     try:
         context = spark.sparkContext._jsc
         stopped = context is None or context.sc().isStopped()
     except (Py4JError, OSError) as problem:
-        return EnvironmentLacks(
+        # one that was just killed stops answering a moment before the system says that it has ended
+        return _ended(process, _ENDS_WITHIN_S) or EnvironmentLacks(
             f"Spark's driver process (Java) does not answer ({type(problem).__name__}): start again in the same "
             "folder, nothing is lost"
         )
@@ -191,6 +190,21 @@ def spark_is_gone(spark: SparkSession) -> EnvironmentLacks | None:
             "the Spark session was stopped while the pipeline ran: start again in the same folder, nothing is lost"
         )
     return None
+
+
+def _ended(process: subprocess.Popen[bytes] | None, within_s: float) -> EnvironmentLacks | None:
+    """How Spark's Java process ended, if it has or does so in time."""
+    if process is None:
+        return None
+    try:
+        code = process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        return None
+    how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    return EnvironmentLacks(
+        f"Spark's driver process (Java) has ended ({how}): somebody ended it, or the system did for want of "
+        "memory; start again in the same folder, nothing is lost"
+    )
 
 
 def stop_spark(spark: SparkSession) -> None:
