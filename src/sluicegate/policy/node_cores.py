@@ -19,6 +19,9 @@ from sluicegate.model.node_law import FILLED, cores_needed
 from sluicegate.model.stations import Counts, Stations
 from sluicegate.policy.pace import paces
 
+_BUSY = 0.85
+"""Of a node's cores: below, some were idle under the plan in force. At half of it the law binds too late."""
+_KEEPS_UP = 0.95
 _BACK_TO_BACK_MOST_S = 60.0
 """An operator that cannot keep up runs batches as long as its backlog; they count as one a minute."""
 
@@ -41,6 +44,8 @@ def within_cores(
     cores = situation.cores
     if cores is None or not pace_s or needed(cores, stations, k, pace_s) <= FILLED * cores.free:
         return Fitted(k, pace_s)
+    if _cores_to_spare(situation):
+        return Fitted(k, pace_s)
     before = needed(cores, stations, k, pace_s)
     fewer = _no_more_than_run(situation, stations, k)
     rarer = _stretched(stations, fewer, goal_s, pace_s)
@@ -54,6 +59,17 @@ def within_cores(
         return Fitted(fewer, rarer, (_told(stations, cores, before, need, k, fewer, rarer),))
     short = _short(situation, cores, need)
     return replace(short, processors=fewer, pace_s=rarer)
+
+
+def _cores_to_spare(situation: Situation) -> bool:
+    """Whether every node was seen with cores idle: a law that says otherwise has much yet to learn.
+
+    Tasks that wait for a service need none, and batches that grow under load become fewer.
+    """
+    nodes = [node for node in situation.observation.nodes if node.cores]
+    return bool(nodes) and all(
+        (node.busy_cores or 0.0) + (node.other_cores or 0.0) < _BUSY * node.cores for node in nodes
+    )
 
 
 def needed(cores: Cores, stations: Stations, k: Counts, pace_s: Mapping[str, float]) -> float:
@@ -70,8 +86,10 @@ def needed(cores: Cores, stations: Stations, k: Counts, pace_s: Mapping[str, flo
 
 
 def _no_more_than_run(situation: Situation, stations: Stations, k: Counts) -> Counts:
+    """But for operators that would not keep up: rows that are never served help nobody."""
     have = [max(situation.running.get(name, int(n)), 1) for name, n in zip(stations.names, k, strict=True)]
-    fewer: Counts = np.minimum(k, np.array(have, dtype=np.int64))
+    least = np.ceil(stations.offered / _KEEPS_UP).astype(np.int64)
+    fewer: Counts = np.minimum(k, np.maximum(np.array(have, dtype=np.int64), least))
     return fewer
 
 
