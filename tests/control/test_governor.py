@@ -191,3 +191,21 @@ def test_on_crowded_cores_tasks_may_go_though_rows_come_out_late() -> None:
     _, crowded = govern(Ledger(moved_at_s=0.0), replace(ask, crowded=True), rules, Limits())
     assert calm.running == {"a": 6}
     assert crowded.running == {"a": 2}
+
+
+def test_fewer_processors_that_were_asked_for_are_not_taken_back_before_they_came() -> None:
+    """Decided at one look, in force from the next batch on: the look between the two must leave it."""
+    request = Request(
+        now_s=100.0,
+        observed_at_s=100.0,
+        arrivals_per_s=50.0,
+        rescaling=True,
+        starting=True,
+        have={"a": 4},
+        want={"a": 2},
+        asked={"a": 2},
+        utilisation={"a": 0.3},
+    )
+    _, verdict = govern(Ledger(moved_at_s=98.0), request, Rules(), Limits())
+    assert verdict.running == {"a": 2}
+    assert verdict.rescales == ()

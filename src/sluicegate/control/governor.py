@@ -99,8 +99,8 @@ def _one_at_a_time(request: Request) -> Refusal | None:
 
 
 def _as_asked(request: Request) -> Request:
-    """The request with what is on its way counted as there: more may be asked for beside it."""
-    have = {name: max(k, request.have[name]) for name, k in request.stays.items()}
+    """The request with what was asked for, more or less, counted as there: it is not taken back before it came."""
+    have = dict(request.stays)
     busy = {name: share * request.have[name] / have[name] for name, share in request.utilisation.items()}
     return replace(request, have=have, asked=have, utilisation=busy)
 
