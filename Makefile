@@ -2,8 +2,10 @@
 SHELL := /bin/bash
 VENV := .venv
 RUN := $(VENV)/bin
+# One more than two cores: tests of Spark often wait, for executors, batches and files.
+WORKERS := 3
 
-.PHONY: setup demo test coverage lint wheel bench bench-spark lock clean
+.PHONY: setup demo test test-long coverage lint wheel docs bench bench-traces chaos fuzz audit lock clean
 
 setup: $(VENV)/.ready
 
@@ -15,11 +17,15 @@ demo: setup
 
 test: setup lint
 	@bash scripts/browser.sh
-	@$(RUN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+	@$(RUN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+# The same stories on other ground (YARN, Spark's other state store, Nexmark on plain Spark).
+test-long: setup
+	@$(RUN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m long tests
 
 # The same with what is covered; measuring that takes some minutes more.
 coverage: setup
-	@$(RUN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder --cov --cov-report=term
+	@$(RUN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --cov --cov-report=term
 
 lint: setup
 	@$(RUN)/ruff check src tests benchmarks
@@ -32,21 +38,34 @@ wheel: setup
 	@$(RUN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/*.whl
 
-# Those of Spark take some minutes each; state what else the machine does while they run.
-bench-spark: setup
-	@for name in edge_throughput plain_query python_tasks many_hops sojourn_prediction stateful_rescale triple_load \
-		who_runs_where soak; do \
-		echo "== $$name"; $(RUN)/python benchmarks/$$name.py || exit 1; done
+# The documentation as a site in out/docs; a warning (a link or an anchor that leads nowhere) fails it.
+.PHONY: docs
+docs: setup
+	@$(RUN)/python scripts/reference.py
+	@$(RUN)/python -m sphinx -q -W --keep-going docs out/docs
+	@echo out/docs/index.html
 
-# Four of them measure on files of yours: make bench TASK_TABLE=tasks.csv TRACES="a.csv b.csv"
+# Every claim measured, and docs/benchmarks.md made of it: make bench, make bench ONLY=live (groups: see --list), with KEEP=1
+# to add runs to those that are there. The rest of the machine should be idle. Replay's tables are of load traces of yours: make bench-traces TRACES="a.csv b.csv"
 bench: setup
-	@for name in drs_speed tick_speed pack_and_place arma_refit simulator_speed replay_speed dashboard_load; do \
-		echo "== $$name"; $(RUN)/python benchmarks/$$name.py || exit 1; done
-	@if [ -n "$(TASK_TABLE)" ]; then $(RUN)/python benchmarks/slots_of_the_micro_dataflows.py $(TASK_TABLE); \
-		else echo "left out: slots_of_the_micro_dataflows, give TASK_TABLE=FILE.csv"; fi
+	@$(RUN)/python benchmarks/bench.py $(if $(ONLY),--only $(ONLY)) $(if $(KEEP),--keep)
+
+bench-traces: setup
+	@test -n "$(TRACES)" || { echo 'give TRACES="a.csv b.csv"'; exit 2; }
 	@for name in forecast_calibration trace_frontier on_time_constants; do \
-		if [ -n "$(TRACES)" ]; then $(RUN)/python benchmarks/$$name.py $(TRACES) || exit 1; \
-		else echo "left out: $$name, give TRACES=FILE.csv"; fi; done
+		echo "== $$name"; $(RUN)/python benchmarks/$$name.py $(TRACES) || exit 1; done
+
+# Faults by the hundred, an hour of them; writes docs/reliability.md from benchmarks/results/chaos.jsonl.
+chaos: setup
+	@$(RUN)/python benchmarks/chaos.py --minutes $${MINUTES:-60} --seed $${SEED:-0} --at-once $${AT_ONCE:-2}
+
+# A hundred thousand malformed inputs over every parser.
+fuzz: setup
+	@$(RUN)/python benchmarks/fuzz.py 100000
+
+# Known vulnerabilities of what requirements.lock names; needs a network, so the tests do not ask it.
+audit: setup
+	@$(RUN)/python scripts/audit.py
 
 # Resolve the newest set that pyproject.toml allows, for every platform; needs uv, which the developer set holds.
 lock: setup

@@ -17,6 +17,7 @@ from functools import partial
 
 import numpy as np
 
+import results
 from sluicegate.domain import Limits
 from sluicegate.model.stations import Laws, Stations
 from sluicegate.policy.papers.drs import assign_processors
@@ -72,6 +73,7 @@ def main() -> None:
         same = literal_algorithm_1(stations, budget) == assign_processors(stations, budget, Limits()).tolist()
         literal = seconds(partial(literal_algorithm_1, stations, budget), 3)
         ours = seconds(partial(assign_processors, stations, budget), 20)
+        results.record("planning", operators=3, processors=budget, ours_s=ours, ratio=literal / ours, same=same)
         print(f"{budget:<5} {literal * 1e3:10.3f} {ours * 1e3:9.4f} {literal / ours:7.0f}   {same}")
     print("\noperators  processors  seconds  ns per (N+K) log2 N   peak MB")
     for operators, budget in ((100, 10_000), (1_000, 100_000), (10_000, 1_000_000)):
@@ -79,6 +81,7 @@ def main() -> None:
         taken = seconds(partial(assign_processors, stations, budget), 3)
         unit = taken / ((operators + budget) * math.log2(operators)) * 1e9
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        results.record("planning", operators=operators, processors=budget, ours_s=taken, unit_ns=unit, peak_mb=peak)
         print(f"{operators:9,}  {budget:10,}  {taken:7.4f}  {unit:19.2f}  {peak:8.0f}")
 
 

@@ -17,6 +17,7 @@ from unittest.mock import patch
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+import results
 from edge_throughput import BATCHES, made, through_edges
 from sluicegate.spark.session import spark_session
 
@@ -35,6 +36,7 @@ def main() -> None:
             else:
                 plain, checked = without(spark, folder, i, table), through_edges(spark, Path(folder) / f"on{i}", table)
             ratios.append(checked / plain)
+            results.record("checksums", rows=rows, with_per_s=checked, without_per_s=plain, ratio=ratios[-1])
             print(f"with checksums {checked:12,.0f} rows/s, without {plain:12,.0f}: {ratios[-1]:.3f}")
     spark.stop()
     print(f"median {median(ratios):.3f}, from {min(ratios):.3f} to {max(ratios):.3f}")

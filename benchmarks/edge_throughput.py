@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+import results
 from sluicegate.runlog.plan_file import PlanInForce
 from sluicegate.spark.pipeline.declaration import Pipeline
 from sluicegate.spark.pipeline.runtime import start
@@ -36,7 +37,9 @@ def light(rows: DataFrame) -> DataFrame:
 
 def main() -> None:
     rows = int(float(sys.argv[1]) * 1e6) if len(sys.argv) > 1 else 16_000_000
-    spark = spark_session("local[2]", {"spark.driver.memory": "3g"})
+    spark = spark_session(
+        "local[2]", {"spark.driver.memory": "3g", "spark.sql.streaming.numRecentProgressUpdates": "1000"}
+    )
     table = made(rows // BATCHES)
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
@@ -46,6 +49,8 @@ def main() -> None:
         ]
     spark.stop()
     ours, theirs = (max(rates) for rates in zip(*passes, strict=True))
+    for a, b in passes:
+        results.record("edges", rows=rows, edges_per_s=a, parquet_per_s=b, ratio=a / b)
     print(f"sluicegate's edges     {ours:12,.0f} rows/s")
     print(f"Spark's own Parquet  {theirs:12,.0f} rows/s")
     print(f"ratio {ours / theirs:.2f}; pass by pass {', '.join(f'{a / b:.2f}' for a, b in passes)}")

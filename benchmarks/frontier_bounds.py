@@ -1,9 +1,9 @@
-"""What bounds an on-time promise: sluicegate's forecast with the true capacity curve and a fixed price of a late step.
+"""What bounds an on-time promise: on-time's forecast with the true capacity curve and a fixed price of a late step.
 
     moving at once   goes to the best number at every decision: what is left is the forecast's
-    holding          rescales as rarely as sluicegate does: what it costs above the first is the price of few rescales
+    holding          rescales as rarely as on-time does: what it costs above the first is the price of few rescales
 
-What sluicegate costs above the second, at the price that just reaches the target, is that of learning price and curve.
+What on-time costs above the second, at the price that just reaches the target, is that of learning price and curve.
 Part of the budget may be gone before anybody has decided anything: ``lost_at_the_start``.
 """
 
@@ -58,7 +58,7 @@ def facts_of_runs(values: Floats, protocol: Protocol, truth: Truth, runs: int) -
 
 
 def minutes_of(facts: Facts) -> Iterator[tuple[int, float, Forecast | None]]:
-    """Each minute and its rate, with sluicegate's forecast before it where a decision counts at its start."""
+    """Each minute and its rate, with on-time's forecast before it where a decision counts at its start."""
     protocol, made_by, forecast = facts.protocol, Calibrated(STEP_S), None
     learned = made_by.start()
     for t, rate in enumerate(facts.rates_per_s.tolist()):

@@ -2,7 +2,7 @@
 
 A cell is named by what was asked and carries a digest of what its figures follow from: the sources, the trace's values
 and the number of runs. A cell whose digest still holds need not be run again, and tables never mix two versions. What
-only sluicegate uses (``OWN``) is no part of the digest of other policies.
+only our own policies use (``OWN``) is no part of the digest of other policies.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ TARGETS = (0.995, 0.999)
 TOLD = (0.6, 0.9, 0.95, 0.98, 0.99, *TARGETS)
 PEAK_TOLD = TOLD[2:]
 PAPERS = tuple(f"uncertainty-{number}" for number in range(8))
-PEERS = tuple(name for name in ALL if name not in ("sluicegate", "hindsight", BEST_RECENT_PEAK, *PAPERS))
+OURS = "on-time"
+PEERS = tuple(name for name in ALL if name not in (OURS, "sluicegate", "hindsight", BEST_RECENT_PEAK, *PAPERS))
 BOUND, START = "bounds", "start"
 # together, so that their forecasts are made once
 _GROUPS = (PAPERS[4:], PAPERS[:4], PEERS)
@@ -33,7 +34,7 @@ _CORE = tuple(f"{folder}/**/*.py" for folder in _FOLDERS)
 OWN = frozenset(
     f"{folder}/{name}.py"
     for folder, names in {
-        "forecast": ("calibrated", "direct"),
+        "forecast": ("calibrated", "direct", "least_squares"),
         "policy": ("sluicegate", "sluicegate_on_time", "on_time", "late_chance", "capacity_law"),
     }.items()
     for name in names
@@ -63,7 +64,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        told = f" told {self.target:.1%}" if self.policies[0] in ("sluicegate", BEST_RECENT_PEAK) else ""
+        told = f" told {self.target:.1%}" if self.policies[0] in (OURS, BEST_RECENT_PEAK) else ""
         return f"{self.trace.stem} {self.protocol} {','.join(self.policies)}{told}"
 
     def rows(self) -> list[Row]:
@@ -80,7 +81,7 @@ class Cell:
 
     def digest(self) -> str:
         """Of everything the figures follow from."""
-        ours = self.policies[0] in ("sluicegate", BOUND)
+        ours = self.policies[0] in (OURS, BOUND)
         asked = f"{self.name} {self.minutes} {self.runs} {sources(ours)}".encode()
         return sha256(asked + load(self.trace, self.minutes).tobytes()).hexdigest()[:16]
 
@@ -92,12 +93,12 @@ def cells(traces: Sequence[Path], minutes: int, runs: int, brief: bool = False) 
     def every(policies: tuple[str, ...], targets: Sequence[float]) -> Iterator[Cell]:
         return (Cell(*place, policies, target, minutes, runs) for place in places for target in targets)
 
-    main = [*every(("sluicegate",), TARGETS), *every((BEST_RECENT_PEAK,), TARGETS)]
+    main = [*every((OURS,), TARGETS), *every((BEST_RECENT_PEAK,), TARGETS)]
     if brief:
         return main
     others = [cell for group in _GROUPS for cell in every(group, TARGETS[:1])]
     limits = [*every((START,), TARGETS[:1]), *every((BOUND,), TARGETS[:1])]
-    told = [*every(("sluicegate",), TOLD[: -len(TARGETS)]), *every((BEST_RECENT_PEAK,), PEAK_TOLD[: -len(TARGETS)])]
+    told = [*every((OURS,), TOLD[: -len(TARGETS)]), *every((BEST_RECENT_PEAK,), PEAK_TOLD[: -len(TARGETS)])]
     return [*main, *limits, *told, *others]
 
 

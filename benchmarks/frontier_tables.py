@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from frontier_bounds import BOUNDS, PRICES
-from frontier_cells import PAPERS, PEAK_TOLD, PEERS, TARGETS, TOLD, Row
+from frontier_cells import OURS, PAPERS, PEAK_TOLD, PEERS, TARGETS, TOLD, Row
 from sluicegate.lab.replay.players import BEST_RECENT_PEAK
 from sluicegate.lab.replay.world import PROTOCOLS
 
@@ -28,7 +28,7 @@ class Place:
         return f"{self.trace} | {self.protocol}"
 
     def ours(self) -> list[Row]:
-        return [self.told["sluicegate", target] for target in TOLD]
+        return [self.told[OURS, target] for target in TOLD]
 
     def bound(self, name: str) -> list[Row]:
         return [self.others[f"{name} at {price:g}"] for price in PRICES]
@@ -37,7 +37,7 @@ class Place:
 def tables(traces: Sequence[str], rows: Rows) -> Iterator[list[str]]:
     """All tables, each as its lines."""
     places = [_place(trace, protocol, rows) for trace in traces for protocol in PROTOCOLS]
-    yield _table("target | sluicegate | recent peak in hindsight | reached | no dearer | half", places, _compared)
+    yield _table("target | on-time | recent peak in hindsight | reached | no dearer | half", places, _compared)
     yield [_counted(places)]
     yield _table("on time at most", places, lambda p: [f"{p.others['perfect after the start'].qos:.3%}"])
     yield _table("who | " + " | ".join(f"{target:.1%}" for target in TOLD), places, _frontier)
@@ -72,7 +72,7 @@ def _place(trace: str, protocol: str, rows: Rows) -> Place:
     start = f"{trace} {protocol} "
     told = {
         (name, target): row
-        for name in ("sluicegate", BEST_RECENT_PEAK)
+        for name in (OURS, BEST_RECENT_PEAK)
         for target in TOLD
         for row in rows.get(f"{start}{name} told {target:.1%}", ())
     }
@@ -96,7 +96,7 @@ def _known(place: Place, lines: Callable[[Place], Sequence[str]]) -> Sequence[st
 def _compared(place: Place) -> list[str]:
     lines = []
     for target in TARGETS:
-        ours, peak = place.told["sluicegate", target], place.told[BEST_RECENT_PEAK, target]
+        ours, peak = place.told[OURS, target], place.told[BEST_RECENT_PEAK, target]
         held = _aims(ours, peak, target)
         misses = "" if _reached(peak, target) else " (peak misses)"
         said = ["yes" if aim else "no" for aim in held]
@@ -113,9 +113,9 @@ def _reached(row: Row, target: float) -> bool:
 
 
 def _counted(places: Sequence[Place]) -> str:
-    names = ("sluicegate", BEST_RECENT_PEAK)
+    names = (OURS, BEST_RECENT_PEAK)
     known = [(p, t) for p in places for t in TARGETS if all((name, t) in p.told for name in names)]
-    pairs = [(p.told["sluicegate", t], p.told[BEST_RECENT_PEAK, t], t) for p, t in known]
+    pairs = [(p.told[OURS, t], p.told[BEST_RECENT_PEAK, t], t) for p, t in known]
     aims = [_aims(*pair) for pair in pairs]
     reached, dearer, half = (sum(aim[i] for aim in aims) for i in range(3))
     missed = sum(not _reached(peak, target) for _, peak, target in pairs)
@@ -126,7 +126,7 @@ def _counted(places: Sequence[Place]) -> str:
 
 
 def _frontier(place: Place) -> list[str]:
-    lines = ["sluicegate | " + " | ".join(map(_full, place.ours()))]
+    lines = [f"{OURS} | " + " | ".join(map(_full, place.ours()))]
     for name in BOUNDS:
         found = [cost_at(target, place.bound(name)) for target in TOLD]
         lines.append(f"{name} | " + " | ".join("not reached" if r is None else _priced(r) for r in found))
@@ -154,7 +154,7 @@ def _mean_order(places: Sequence[Place]) -> str:
 
 
 def _held_against(place: Place, rival: Row) -> str:
-    """sluicegate's cost where it is on time as often, over the rival's; below what sluicegate goes down to, a dash."""
+    """our cost where we are on time as often, over the rival's; below what on-time goes down to, a dash."""
     ours = place.ours()
     found = cost_at(rival.qos, ours)
     if found is None or rival.qos < min(row.qos for row in ours):

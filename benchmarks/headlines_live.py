@@ -102,19 +102,14 @@ def every_id_once(fed: Mapping[str, int], sinks: Mapping[str, DataFrame]) -> Ans
 
 def uneven_instances(spark: SparkSession, seconds: float) -> None:
     """Both hold three instances all the time; only who gets how many rows differs."""
-    app = App(
-        "uneven",
-        uneven_pipeline,
-        numbered,
-        every_id_once,
-        calm_per_s=UNEVEN_PER_S,
-        processors={"work": INSTANCES},
-    )
+    app = App("uneven", uneven_pipeline, numbered, every_id_once, calm_per_s=UNEVEN_PER_S)
+    begins = {"work": INSTANCES}
     means: dict[str, float] = {}
     for told, dry in (("equal parts", True), ("parts by speed", False)):
         control = Control("sluicegate", ("mean=1s",), INSTANCES, dry_run=dry)
         with tempfile.TemporaryDirectory() as folder:
-            outcome = run_app(app, spark, Path(folder) / "run", constant(UNEVEN_PER_S), 2 * seconds, control)
+            home, load = Path(folder) / "run", constant(UNEVEN_PER_S)
+            outcome = run_app(app, spark, home, load, 2 * seconds, control, processors=begins)
         assert outcome.mean_s is not None
         assert outcome.answer is not None
         means[told] = outcome.mean_s

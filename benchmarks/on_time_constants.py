@@ -2,7 +2,7 @@
 
     nice -n 19 python benchmarks/on_time_constants.py TRACE... [--weeks 0,1,2] [--runs 2] [--only SPEND,PATIENCE]
 
-The rule itself is driven, with sluicegate's forecast and the true capacity curve, over whole weeks of each trace (weeks
+The rule itself is driven, with its own forecast and the true capacity curve, over whole weeks of each trace (weeks
 a trace does not have are left out), or with ``--minutes`` over longer stretches from there. One forecast a step serves
 all settings. For each setting, protocol and target:
 
@@ -46,7 +46,6 @@ VARIED: Mapping[str, tuple[float, ...]] = {
     "MOST_PRICE": (0.19, 0.75),
     "LEAST_PRICE": (1.0, 4.0),
     "SPEND": (1_250.0, 5_000.0),
-    "EARLY": (0.0, 20.0),
     "PATIENCE": (0.3, 1.2),
     "KEEP": (0.4, 1.0),
 }

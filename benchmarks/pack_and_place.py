@@ -13,6 +13,7 @@ import resource
 import sys
 import time
 
+import results
 from sluicegate.domain import Edge, Observation, Operator, ProfilePoint, Situation, TaskProfile, Topology
 from sluicegate.place.extra_slots import place_with_extra_slots
 from sluicegate.place.sam import Sam
@@ -55,6 +56,14 @@ def measured(tasks: int) -> float:
     print(
         f"{tasks:6} tasks  {proposal.total:7} threads  {len(proposal.bundles):6} bundles  {len(placement.slots):6} "
         f"slots ({placement.extra_slots} extra)  MBA {planned - start:.3f} s  SAM {end - planned:.3f} s"
+    )
+    results.record(
+        "packing",
+        tasks=tasks,
+        threads=proposal.total,
+        slots=len(placement.slots),
+        mba_s=planned - start,
+        sam_s=end - planned,
     )
     return end - start
 

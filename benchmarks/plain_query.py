@@ -22,12 +22,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+import results
 from cpu import cpu_s
 from sluicegate.lab.apps import wordcount
 from sluicegate.spark.pipeline.runtime import start
 from sluicegate.spark.session import spark_session
 
-BATCHES, PASSES, SMALL_BATCHES, SMALL_LINES = 6, 3, 25, 500
+BATCHES, PASSES, SMALL_BATCHES, SMALL_LINES = 6, 3, 12, 500
 Way = Callable[[SparkSession, Path, pa.Table, int, float], tuple[float, float]]
 
 
@@ -45,6 +46,13 @@ def main() -> None:
                 costs[name].append(way(spark, Path(folder) / f"{name}-small{turn}", small, SMALL_BATCHES, 1.0)[1])
                 print(f"{name:9} {rates[name][-1]:12,.0f} lines/s  {costs[name][-1]:.3f} CPU s a batch", flush=True)
     spark.stop()
+    for turn in range(PASSES):
+        results.record(
+            "plain",
+            lines=lines,
+            throughput_ratio=rates["sluicegate"][turn] / rates["plain"][turn],
+            cpu_ratio=costs["sluicegate"][turn] / costs["plain"][turn],
+        )
     best, least = {n: max(r) for n, r in rates.items()}, {n: min(c) for n, c in costs.items()}
     print(f"throughput: sluicegate over plain {best['sluicegate'] / best['plain']:.2f}")
     print(f"processor time a batch: sluicegate over plain {least['sluicegate'] / least['plain']:.2f}")

@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass
 import ciw
 import simpy
 
+import results
 from sluicegate.domain import Edge, Operator, Topology
 from sluicegate.lab.simulate import simulate
 
@@ -180,6 +181,8 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     options = parser.parse_args()
     rows = [compare(network) for network in NETWORKS]
+    for row in rows:
+        results.record("simulator", **asdict(row))
     run = large() if options.large else None
     holds = all(r.over_ciw >= REQUIRED["ciw"] and r.over_simpy >= REQUIRED["simpy"] for r in rows)
     if options.json:

@@ -19,6 +19,7 @@ import threading
 import time
 from pathlib import Path
 
+import results
 from cpu import command, cpu_s, memory_mb, tree
 from sluicegate.lab.apps import wordcount
 from sluicegate.lab.running.run_app import run_app
@@ -40,6 +41,17 @@ def main() -> None:
         watch.end()
     spark.stop()
     print(f"exact: {told.answer.exact if told.answer else None}; {told.rows_in:,} rows, {told.rescales} moves")
+    growth = {name: quarter(values, 3) / quarter(values, 1) for name, _, values in watch.columns()}
+    memory, edge, disk = growth.values()
+    results.record(
+        "soak",
+        minutes=minutes,
+        memory_growth=memory,
+        edge_growth=edge,
+        disk_growth=disk,
+        controller_share=watch.controller_share(),
+        exact=told.answer.exact if told.answer else None,
+    )
     for name, unit, values in watch.columns():
         early, late = quarter(values, 1), quarter(values, 3)
         flat = "flat" if late <= 1.05 * early else "grows"

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
+import results
 from sluicegate.control import loop
 from sluicegate.control.loop import Settings
 from sluicegate.domain import (
@@ -92,6 +93,15 @@ def main() -> None:
                 taken, plain = ticks_ms(topology, goal), plan_ms(topology)
                 median, high = statistics.median(taken), float(np.quantile(taken, 0.95))
                 law = "micro-batch" if batches else "queue"
+                results.record(
+                    "tick",
+                    operators=operators,
+                    law=law,
+                    goal=what,
+                    median_ms=median,
+                    p95_ms=high,
+                    ratio=median / plain,
+                )
                 times = f"{median:9.3f}  {high:7.3f}  {plain:14.4f}  {median / plain:6.1f}"
                 print(f"{operators:9}  {law:11}  {what:5}  {times}")
 

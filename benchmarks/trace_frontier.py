@@ -9,10 +9,10 @@
 Every figure goes to the JSON file as soon as it is known; figures in it that still hold are not worked out again, so
 that a study that was killed goes on where it was (frontier_cells says when they hold). The tables are printed:
 
-    sluicegate beside recent peak chosen in hindsight, and which of the three aims hold
-    sluicegate told other targets, and bounds that know the true curve and the best price of a late step
+    on-time beside recent peak chosen in hindsight, and which of the three aims hold
+    on-time told other targets, and bounds that know the true curve and the best price of a late step
     the paper's policies 0 to 7, and whether their order is kept; the peers
-    what sluicegate costs where it is on time as often as each of them: below 1 it is ahead
+    what on-time costs where it is on time as often as each of them: below 1 it is ahead
     the same against recent peak chosen in hindsight for each of five targets
 """
 

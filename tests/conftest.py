@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -11,6 +12,19 @@ from sluicegate.spark.cluster.java import QUICK_JAVA
 # the change's doing and not the dice's.
 settings.register_profile("sluicegate", deadline=None, derandomize=True)
 settings.load_profile("sluicegate")
+
+ROOT = Path(__file__).parent
+LONGEST = (
+    "attach/test_follow.py",
+    "attach/test_exactness.py",
+    "cli/test_demo.py",
+    "cli/test_run_file.py",
+    "benchmarks/test_nexmark.py",
+    "attach/test_killed.py",
+    "test_tutorial.py",
+    "test_readme.py",
+)
+"""Files that take a minute or more, longest first."""
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -30,6 +44,7 @@ def a_java_that_starts_quickly() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests first: begun last, the longest would keep one worker busy while the other has nothing."""
+    """The longest files first: begun last, one would keep a worker busy while the other has nothing to do."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    rank = {str(ROOT / name): place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: (rank.get(str(item.path), len(rank)), item.path not in slow))

@@ -46,7 +46,7 @@ def test_the_examples_of_a_page_give_what_it_prints(page: Path) -> None:
     assert not result.failed, "".join(report)
 
 
-@EVERY_PAGE
+@pytest.mark.parametrize("page", [*PAGES, *sorted((ROOT / "docs" / "papers").glob("*.md"))], ids=lambda page: page.stem)
 def test_every_file_that_a_page_names_exists(page: Path) -> None:
     named = re.findall(r"`([\w./]+\.(?:py|md|toml))`", text(page))
     assert [name for name in named if not any((base / name).is_file() for base in (ROOT, SOURCE))] == []

@@ -14,6 +14,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 DELAY = "1 second"
+SCHEMAS = {
+    "person": "id long, name string, city string, state string, ts timestamp, extra string",
+    "auction": (
+        "id long, seller long, category long, initial_bid long, reserve long, ts timestamp, expires timestamp, "
+        "extra string"
+    ),
+    "bid": "auction long, bidder long, price long, ts timestamp, extra string",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,20 +32,16 @@ class Nexmark:
     folder: Path
 
     def person(self) -> DataFrame:
-        return self._read("person", "id long, name string, city string, state string, ts timestamp, extra string")
+        return self._read("person")
 
     def auction(self) -> DataFrame:
-        return self._read(
-            "auction",
-            "id long, seller long, category long, initial_bid long, reserve long, ts timestamp, expires timestamp, "
-            "extra string",
-        )
+        return self._read("auction")
 
     def bid(self) -> DataFrame:
-        return self._read("bid", "auction long, bidder long, price long, ts timestamp, extra string")
+        return self._read("bid")
 
-    def _read(self, kind: str, schema: str) -> DataFrame:
-        reader = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+    def _read(self, kind: str) -> DataFrame:
+        reader = self.spark.readStream.schema(SCHEMAS[kind]).option("maxFilesPerTrigger", 1)
         return reader.parquet(str(self.folder / kind))
 
 

@@ -1,9 +1,11 @@
-"""Nexmark on Spark in local mode, plain and attached, in turns; every sink compared with the independent answer.
+"""Nexmark on Spark in local mode, plain, attached and as pipelines, in turns; every sink compared with the answer.
 
-    python benchmarks/nexmark/run.py [--queries q0,q5] [--events N] [--plain] [--attached] [--slo p95=10s]
+    python benchmarks/nexmark/run.py [--queries q0,q5] [--events N] [--ways plain,attached,pipeline] [--slo p95=10s]
 
-Two Spark drivers live side by side, one plain and one started with the words of `sluicegate conf`; while one runs a
-query the other is idle. Each query is run once to warm up and then ``--turns`` times, who begins changes by the turn.
+Three Spark drivers live side by side: a plain one, one started with the words of `sluicegate conf`, and one that runs
+the queries as pipelines, taken apart into operators with edges between them; while one runs a query the others are
+idle. Each query is run once to warm up and then ``--turns`` times, who begins changes by the turn. A batch is a file
+of each stream in all three ways; a pipeline's first reader gets them by its feeds, which is part of its time.
 Wall and processor seconds are from the start of a query until all its rows are written; processor time is that of the
 driver and all it started, sluicegate's controller included. A line of JSON a run, and a table of medians at the end.
 """
@@ -19,20 +21,27 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script: where the package is
 
+import results
 from cpu import command, cpu_s, tree
 from nexmark.answers import Answers, Row
 from nexmark.events import write
+from nexmark.pipelines import OUT, pipeline_of
 from nexmark.queries import QUERIES, Nexmark
+from sluicegate.errors import SluicegateError
+from sluicegate.spark.edges.kept import read_stream
+from sluicegate.spark.pipeline.runtime import start
+from sluicegate.spark.session import spark_session
 
 SETTINGS = {
     "spark.master": "local[2]",
@@ -48,7 +57,7 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
 }
 """Of both drivers; the attached one has sluicegate's beside them."""
-WAYS = ("plain", "attached")
+WAYS = ("plain", "attached", "pipeline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +85,44 @@ def run_query(spark: SparkSession, name: str, events: Path, out: Path, timeout_s
         raise TimeoutError(f"{name} did not end in {timeout_s:g} s")
 
 
+def run_pipeline(
+    spark: SparkSession,
+    name: str,
+    events: Path,
+    out: Path,
+    k: Sequence[int] = (2,),
+    timeout_s: float = 600.0,
+) -> None:
+    """The same as a pipeline, from start to stop; its rows stay in ``out``. With several k, operators get them in turn.
+
+    A batch takes one file of every stream, and one batch of the operator before it.
+    """
+    with start(pipeline_of(name), spark, out / "run") as running:
+        nodes = [node.name for node in running.graph.nodes]
+        plan = running.plan()
+        operators = {node: replace(plan.of(node), processors=k[0], most_rows=1) for node in nodes}
+        running._plan.write(replace(plan, version=plan.version + 1, operators=operators))
+        feeds = {source: running.feed(source) for source in running.graph.sources}
+        for number, file in enumerate(sorted(path.name for path in (events / "bid").iterdir())):
+            for kind, feed in feeds.items():
+                feed.append(pq.read_table(events / kind / file))
+            if len(k) > 1:
+                running.drain(timeout_s)
+                running.set_processors(dict.fromkeys(nodes, k[(number + 1) % len(k)]))
+        running.drain(timeout_s)
+
+
 def rows_of(spark: SparkSession, out: Path) -> list[Row]:
     """The rows of a sink, sorted; times in milliseconds."""
-    table = spark.read.parquet(str(out / "rows")).toArrow()
-    rows: list[Row] = sorted(zip(*map(_values, table.columns), strict=True))
+    return rows_in(spark.read.parquet(str(out / "rows")))
+
+
+def rows_of_pipeline(spark: SparkSession, out: Path) -> list[Row]:
+    return rows_in(read_stream(spark, out / "run", OUT))
+
+
+def rows_in(found: DataFrame) -> list[Row]:
+    rows: list[Row] = sorted(zip(*map(_values, found.toArrow().columns), strict=True))
     return rows
 
 
@@ -108,11 +151,9 @@ def main() -> None:
     parser.add_argument("--queries", default=",".join(QUERIES))
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--per-batch", type=int, default=10_000, help="events of a micro-batch")
-    parser.add_argument("--turns", type=int, default=3, help="measured runs; 0: only whether rows are exact")
-    parser.add_argument("--plain", action="store_true", help="only plain, unless --attached is given as well")
-    parser.add_argument("--attached", action="store_true", help="only attached, unless --plain is given as well")
+    parser.add_argument("--turns", type=int, default=2, help="measured runs; 0: only whether rows are exact")
+    parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--slo", default="", help="the promise of the attached queries; none: it only observes")
-    parser.add_argument("--json", type=Path, help="append the lines of JSON here too")
     parser.add_argument("--driver", choices=WAYS, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.driver:
@@ -120,7 +161,9 @@ def main() -> None:
         return
     if unknown := [name for name in asked.queries.split(",") if name not in QUERIES]:
         parser.error(f"no query {', '.join(unknown)}: there are {', '.join(QUERIES)}")
-    ways = [way for way in WAYS if getattr(asked, way)] or list(WAYS)
+    ways = asked.ways.split(",")
+    if unknown := [way for way in ways if way not in WAYS]:
+        parser.error(f"no way {', '.join(unknown)}: there are {', '.join(WAYS)}")
     runs = measured(asked, ways)
     print(table([run for run in runs if run.turn and not run.wrong]))
     if any(run.wrong for run in runs):
@@ -139,7 +182,7 @@ def measured(asked: argparse.Namespace, ways: Sequence[str]) -> list[Run]:
                     for way in ways if turn % 2 else list(reversed(ways)):
                         run = _ask(drivers[way], name, turn)
                         print(json.dumps(asdict(run)), flush=True)
-                        _keep(asked.json, run)
+                        results.record("nexmark", **asdict(run))
                         runs.append(run)
         finally:
             for driver in drivers.values():
@@ -148,11 +191,10 @@ def measured(asked: argparse.Namespace, ways: Sequence[str]) -> list[Run]:
 
 
 def table(runs: Sequence[Run]) -> str:
-    """Medians by query: thousand events a second, processor seconds, and attached over plain (more is better)."""
-    lines = [
-        "| query | rows | " + " | ".join(f"{way} k/s | {way} CPU s" for way in WAYS) + " | k/s ratio | CPU ratio |"
-    ]
-    lines.append("|---" * 8 + "|")
+    """Medians by query: thousand events a second, processor seconds, and plain over each other way (1 is no loss)."""
+    ratios = [f"{way}: {what} ratio" for way in WAYS[1:] for what in ("k/s", "CPU")]
+    heads = ["query", "rows", *(f"{way} {what}" for way in WAYS for what in ("k/s", "CPU s")), *ratios]
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for name in dict.fromkeys(run.query for run in runs):
         of = {way: [run for run in runs if (run.query, run.way) == (name, way)] for way in WAYS}
         wall = {way: statistics.median(run.wall_s for run in found) for way, found in of.items() if found}
@@ -161,7 +203,8 @@ def table(runs: Sequence[Run]) -> str:
         cells = [name, f"{found.rows}"]
         for way in WAYS:
             cells += [f"{found.events / wall[way] / 1e3:.1f}", f"{cpu[way]:.2f}"] if way in wall else ["", ""]
-        cells += [f"{each['plain'] / each['attached']:.3f}" if len(each) == 2 else "" for each in (wall, cpu)]
+        for way in WAYS[1:]:
+            cells += [f"{each['plain'] / each[way]:.3f}" if {"plain", way} <= set(each) else "" for each in (wall, cpu)]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -174,7 +217,7 @@ def drive(asked: argparse.Namespace) -> None:
     added = conf(asked.slo, folder / "record") if asked.driver == "attached" else {}
     for key, value in {**SETTINGS, **added}.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    spark = session(SETTINGS) if asked.driver == "pipeline" else builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     for line in sys.stdin:
         name, turn = line.split()
@@ -182,16 +225,24 @@ def drive(asked: argparse.Namespace) -> None:
         wall, cpu, beside = time.monotonic(), cpu_s(os.getpid()), controller_cpu_s()
         rows: list[Row] = []
         try:
-            run_query(spark, name, base / "events", out)
+            if asked.driver == "pipeline":
+                run_pipeline(spark, name, base / "events", out)
+            else:
+                run_query(spark, name, base / "events", out)
             took = time.monotonic() - wall, cpu_s(os.getpid()) - cpu, controller_cpu_s() - beside
-            rows = rows_of(spark, out)
+            rows = rows_of_pipeline(spark, out) if asked.driver == "pipeline" else rows_of(spark, out)
             wrong = difference(rows, answers.of(name))
-        except (PySparkException, TimeoutError) as problem:
+        except (PySparkException, SluicegateError, TimeoutError) as problem:
             took, wrong = (0.0, 0.0, 0.0), str(problem)[:1000]
         wall_s, used_s, beside_s = (round(one, 3) for one in took)
-        run = Run(name, asked.driver, int(turn), asked.events, len(rows), wall_s, used_s, beside_s, wrong)
-        print(json.dumps(asdict(run)), flush=True)
+        told = Run(name, asked.driver, int(turn), asked.events, len(rows), wall_s, used_s, beside_s, wrong)
+        print(json.dumps(asdict(told)), flush=True)
     spark.stop()
+
+
+def session(settings: Mapping[str, str]) -> SparkSession:
+    """Of a pipeline: the same sizes, with what sluicegate's edges need."""
+    return spark_session(settings["spark.master"], {k: v for k, v in settings.items() if k != "spark.master"})
 
 
 def conf(slo: str, record: Path) -> Mapping[str, str]:
@@ -220,12 +271,6 @@ def _ask(driver: subprocess.Popen[str], name: str, turn: int) -> Run:
         if line.startswith('{"query"'):
             return Run(**json.loads(line))
     raise RuntimeError(f"the driver ended at {name}: see above")
-
-
-def _keep(path: Path | None, run: Run) -> None:
-    if path is not None:
-        with path.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps(asdict(run)) + "\n")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ pay for the compiled models.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from sluicegate.compiled_code import keep_compiled_code
+
 if TYPE_CHECKING:
     from sluicegate.config.topology_file import read_topology
     from sluicegate.control.loop import LoopState, Settings, start, tick
@@ -14,8 +16,12 @@ if TYPE_CHECKING:
     from sluicegate.domain import Goal, Limits, Topology
     from sluicegate.spark.attach.session import attach, detach
     from sluicegate.spark.elastic import elastic
+    from sluicegate.spark.kafka.sink import kafka_sink
     from sluicegate.spark.pipeline.declaration import Pipeline
+    from sluicegate.spark.pipeline.row_functions import by_row, in_pandas
     from sluicegate.spark.session import spark_session
+
+keep_compiled_code()
 
 __version__ = "0.1.0"
 
@@ -28,8 +34,11 @@ __all__ = [
     "Settings",
     "Topology",
     "attach",
+    "by_row",
     "detach",
     "elastic",
+    "in_pandas",
+    "kafka_sink",
     "make_plan",
     "read_topology",
     "spark_session",
@@ -44,7 +53,9 @@ _HOMES = {
     "sluicegate.control.planning": ("Plan", "make_plan"),
     "sluicegate.spark.attach.session": ("attach", "detach"),
     "sluicegate.spark.elastic": ("elastic",),
+    "sluicegate.spark.kafka.sink": ("kafka_sink",),
     "sluicegate.spark.pipeline.declaration": ("Pipeline",),
+    "sluicegate.spark.pipeline.row_functions": ("by_row", "in_pandas"),
     "sluicegate.spark.session": ("spark_session",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

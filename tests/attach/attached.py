@@ -18,7 +18,9 @@ MOVES = (3, 6, 1, 5, 2, 4, 6)
 """Tasks of batch 0, 1, 2 ...: of ``PARTITIONS`` state partitions, up and down."""
 
 
-def attached_session(folder: Path, settings: Mapping[str, str] | None = None, master: str = "local[4]") -> SparkSession:
+def attached_session(
+    folder: Path, settings: Mapping[str, str] | None = None, master: str = "local[4]", kafka: bool = False
+) -> SparkSession:
     return spark_session(
         master,
         {
@@ -30,6 +32,7 @@ def attached_session(folder: Path, settings: Mapping[str, str] | None = None, ma
             **(settings or {}),
         },
         "attached",
+        kafka,
     )
 
 

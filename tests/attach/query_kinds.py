@@ -83,6 +83,8 @@ class Kind:
     sink: str
     exact: Callable[[Rows], bool]
     moves: bool = True
+    ends: bool = True
+    """By processing time Spark runs batches without rows for ever: such a query is stopped once it has all rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,10 @@ COUNTS = Counter(row.k for row in LEFT)
 SUMS: Counter[str] = Counter()
 for _row in LEFT:
     SUMS[_row.k] += _row.v
+IN_EACH_BATCH = sorted(
+    pair for n in range(BATCHES) for pair in Counter(row.k for row in LEFT[n * ROWS : (n + 1) * ROWS]).items()
+)
+RUNG = sorted(Counter(row.k for row in LEFT[: 4 * ROWS]).items())
 PAIRS = sorted({(row.k, row.d) for row in LEFT})
 JOINED = sorted((a.v, b.v) for a in LEFT for b in RIGHT if a.k == b.k and abs(a.ts - b.ts) <= 3000)
 
@@ -176,6 +182,13 @@ def outer_is_exact(rows: Rows) -> bool:
     )
 
 
+def alone_is_exact(values: Sequence[int]) -> bool:
+    """Of the right side: rows without a match, each once, and all that the watermark has closed."""
+    matched = {b for _, b in JOINED}
+    closed = {row.v for row in RIGHT if row.v not in matched and row.ts + 3000 < LATEST - 45_000}
+    return len(set(values)) == len(values) and not set(values) & matched and closed <= set(values)
+
+
 def windows_are_exact(rows: Rows) -> bool:
     return len(rows) == len(windows(10_000, 20_000)) and {
         (row["k"], millis(row["t"])): row["n"] for row in rows
@@ -220,6 +233,47 @@ class Counting(StatefulProcessor):
 
     def close(self) -> None:
         pass
+
+
+class Forgetting(Counting):
+    """Counts rows by key, and forgets them when a batch is over."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.count = handle.getValueState("count", "n long", 1)
+
+
+class Remembering(Counting):
+    """Counts rows by key, and would forget them after an hour."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.count = handle.getValueState("count", "n long", 3_600_000)
+
+
+class Ringing(Counting):
+    """Counts rows by key silently, and tells once, when the watermark passes ``RINGS_MS``."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        super().init(handle)
+        self.handle = handle
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        if not self.count.exists():
+            self.handle.registerTimer(round(_T0.replace(tzinfo=dt.UTC).timestamp() * 1000) + RINGS_MS)
+        for _ in super().handleInputRows(key, rows, timerValues):
+            pass
+        return iter(())
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        count = self.count.get()
+        yield pd.DataFrame({"k": [key[0]], "n": [count[0] if count else 0]})
+
+
+RINGS_MS = 24_000
+"""A watermark 18 s behind passes it with the rows of the third batch: the fourth, with its own rows, tells."""
+
+
+def _transformed(stream: DataFrame, processor: StatefulProcessor, time_mode: str) -> DataFrame:
+    return stream.groupBy("k").transformWithStateInPandas(processor, "k string, n long", "Update", time_mode)
 
 
 def _windowed(stream: DataFrame) -> DataFrame:
@@ -325,6 +379,36 @@ KINDS = (
         "update",
         "memory",
         lambda r: told(r) == COUNTS,
+    ),
+    Kind(
+        "state_that_expires",
+        lambda s: _transformed(s.left(), Forgetting(), "ProcessingTime"),
+        "update",
+        "memory",
+        lambda r: sorted((x.k, x.n) for x in r) == IN_EACH_BATCH,
+        ends=False,
+    ),
+    Kind(
+        "state_that_expires_later",
+        lambda s: _transformed(s.left(), Remembering(), "ProcessingTime"),
+        "update",
+        "memory",
+        lambda r: told(r) == COUNTS,
+        ends=False,
+    ),
+    Kind(
+        "timers",
+        lambda s: _transformed(s.left().withWatermark("ts", "18 seconds"), Ringing(), "EventTime"),
+        "update",
+        "memory",
+        lambda r: sorted((x.k, x.n) for x in r) == RUNG,
+    ),
+    Kind(
+        "join_full_outer",
+        lambda s: s.joined("fullOuter").select("a", "b"),
+        "append",
+        "parquet",
+        lambda r: outer_is_exact([x for x in r if x.a is not None]) and alone_is_exact([x.b for x in r if x.a is None]),
     ),
     Kind(
         "dedup_then_agg",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sluicegate.cli.app import run as sluicegate
 from sluicegate.errors import BadInput
 from sluicegate.policy.sharing import Claim, shared
 from sluicegate.runlog.layout import Layout
@@ -26,6 +28,8 @@ class Driver:
         self.folder, self.settings, self.no_executors = folder, settings, no_executors
         self.batches: dict[str, int] = {}
         self.trigger_s = 0.0
+        self.stages: list[dict[str, Any]] = []
+        self.state: dict[str, Any] = {}
         folder.mkdir()
 
     def write(self, at_s: float, queries: dict[str, float], processors: dict[str, int], executors: int = 1) -> None:
@@ -34,7 +38,7 @@ class Driver:
         self._whole("application.json", application)
         node = {"active": True, "stateful": True, "key_groups": 8, "terminal": True, "source": None}
         nodes = [{**node, "name": name, "reads": [f"{name}-in"], "writes": [f"{name}-out"]} for name in queries]
-        self._whole("pipeline.json", {"name": "app", "sources": [], "kept": [], "nodes": nodes})
+        self._whole("pipeline.json", {"name": "app", "attached": True, "sources": [], "kept": [], "nodes": nodes})
         ground = {
             "at_s": at_s,
             "slots": executors,
@@ -62,6 +66,7 @@ class Driver:
         line |= {"rows_out": rows, "processors": k, "entered_s": None, "born": [], "cold": number < 2, "work_s": work_s}
         source = {"name": "in", "kafka": False, "rows": rows}
         line |= {"task_s": [], "tasks": tasks, "slots": k, "trigger_s": self.trigger_s, "sources": [source]}
+        line |= {"stages": self.stages, **self.state}
         log = self.folder / "operators" / name / "batches.jsonl"
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("a") as file:
@@ -102,6 +107,10 @@ def test_more_load_than_one_task_carries_gives_more_tasks_and_executors(tmp_path
     assert told["executors"] == told["operators"]["clicks"]["processors"]
     record = read_record(driver.folder)
     assert record.decisions[-1]["reasons"]
+    changes = [change for decision in record.decisions for change in decision["changes"]]
+    executors = [change for change in changes if change["what"] == "executors"]
+    assert executors[-1]["want"] == str(told["executors"])
+    assert "processors need" in executors[-1]["reason"]
     assert record.last["operators"]["clicks"]["arrivals_per_s"] == pytest.approx(380, rel=0.3)
     assert record.last["sojourn"]["p95_s"] > record.last["sojourn"]["mean_s"] > 0
 
@@ -117,6 +126,39 @@ def test_what_was_planned_stays_while_executors_are_on_their_way(tmp_path: Path)
         plans += [plan(driver.folder)["operators"]["clicks"]["processors"]] if layout.plan.exists() else []
     assert plans == sorted(plans)
     assert plans[-1] > 1
+
+
+def test_batches_are_cut_finer_while_executors_are_on_their_way_so_that_one_that_comes_has_work(
+    tmp_path: Path,
+) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=4s", "executors": "1:4"})
+    driver.write(T0, {"clicks": 380.0}, {"clicks": 1})
+    layout = Layout(driver.folder)
+    controller = AttachController(layout, Application.read(layout))
+    for look in range(1, 25):
+        driver.write(T0 + 2.0 * look, {"clicks": 380.0}, {"clicks": 8})
+        controller.step(T0 + 2.0 * look)
+    awaited = plan(driver.folder)["operators"]["clicks"]
+    assert awaited["stages"] == {"state": 8, "shuffle": 8}, "as many as there are state partitions"
+    driver.write(T0 + 50.0, {"clicks": 380.0}, {"clicks": awaited["processors"]}, awaited["processors"])
+    controller.step(T0 + 50.0)
+    assert "stages" not in plan(driver.folder)["operators"]["clicks"]
+    assert controller.lanes["clicks"].stuck == 0
+
+
+def test_the_governor_s_cool_down_holds_while_executors_are_on_their_way(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=3s", "executors": "1:8"})
+    driver.write(T0, {"clicks": 60.0}, {"clicks": 1})
+    layout = Layout(driver.folder)
+    controller, moved_s = AttachController(layout, Application.read(layout)), list[float]()
+    for look in range(1, 40):
+        now_s = T0 + 2.0 * look
+        driver.write(now_s, {"clicks": min(60.0 * 1.08**look, 900.0)}, {"clicks": 8})
+        controller.step(now_s)
+        decision = controller.lanes["clicks"].decision
+        moved_s += [now_s] if decision is not None and decision.moves else []
+    assert len(moved_s) >= 2
+    assert all(later - before >= 3.0 for before, later in pairwise(moved_s)), moved_s
 
 
 def test_a_master_that_gives_fewer_executors_is_asked_again_now_and_then(tmp_path: Path) -> None:
@@ -151,6 +193,25 @@ def test_queries_that_want_more_than_there_is_share_it(tmp_path: Path) -> None:
     assert set(read_record(driver.folder).last["operators"]) == {"fast", "slow"}
 
 
+def test_what_queries_share_is_damped_by_the_governor(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=2.5s", "executors": "1:5"})
+    processors = {"one": 1, "two": 1}
+    driver.write(T0, dict.fromkeys(processors, 380.0), processors)
+    layout = Layout(driver.folder)
+    controller, plans = AttachController(layout, Application.read(layout)), list[tuple[float, dict[str, int]]]()
+    for look in range(1, 45):
+        now_s, more = T0 + 2.0 * look, look % 2
+        driver.write(now_s, {"one": 420.0 + 300.0 * more, "two": 720.0 - 300.0 * more}, processors, executors=5)
+        controller.step(now_s)
+        if layout.plan.exists():
+            processors |= {name: one["processors"] for name, one in plan(driver.folder)["operators"].items()}
+        if not plans or plans[-1][1] != processors:
+            plans.append((now_s, dict(processors)))
+    assert sum(processors.values()) == 5
+    settled = [at_s for at_s, _ in plans if at_s > T0 + 30.0]
+    assert all(later - before >= 3.0 for before, later in pairwise(settled)), plans
+
+
 def test_a_query_without_a_promise_beside_one_that_has_is_left_alone(tmp_path: Path) -> None:
     driver = Driver(tmp_path / "run", {"query.fast.slo": "p95=4s", "executors": "1:4"})
     played(driver, 20, {"fast": 380.0, "other": 380.0})
@@ -183,6 +244,81 @@ def test_a_promise_that_the_trigger_interval_breaks_is_said(tmp_path: Path) -> N
     ]
 
 
+def test_pace_and_limit_are_planned_only_with_the_user_s_leave(tmp_path: Path) -> None:
+    for leave in ("true", "false"):
+        driver = Driver(tmp_path / leave, {"slo": "mean=6s", "pace": leave})
+        driver.trigger_s = 20.0
+        controller = played(driver, 12, {"clicks": 40.0})
+        planned = plan(driver.folder)["operators"]["clicks"]
+        decision = controller.lanes["clicks"].decision
+        assert decision is not None
+        assert planned["pace_s"] == round(decision.pace_s.get("clicks", 0.0), 3)
+        assert (planned["pace_s"] > 0.5) == (leave == "true")
+        # 200 rows a second for the 5.7 s that the promise leaves beside a batch's own cost, as a power of two
+        assert (planned["most_rows"] == 2048) == (leave == "true")
+        refused = {refusal.rule for refusal in decision.refusals}
+        assert ("trigger" in refused) == (leave == "false")
+
+
+def test_a_query_that_only_reads_a_source_is_read_in_as_many_tasks_as_planned(tmp_path: Path) -> None:
+    for split, expected in (("false", {"scan": 4}), ("true", 4)):
+        driver = Driver(tmp_path / split, {"slo": "p95=2s", "executors": "1:4", "split": split})
+        driver.stages = [{"tasks": 8 if split == "false" else 2, "behind_shuffle": False, "run_s": 1.0}]
+        played(driver, 30, {"clicks": 500.0})
+        planned = plan(driver.folder)["operators"]["clicks"]
+        assert planned["processors"] == 4
+        assert planned.get("stages" if split == "false" else "spread") == expected
+        assert ("stages" in planned, "spread" in planned) == (split == "false", split == "true")
+
+
+def test_a_promise_that_cannot_be_kept_is_said_and_what_comes_nearest_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=0.05s", "executors": "1:4"})
+    played(driver, 15, {"clicks": 100.0})
+    assert plan(driver.folder)["operators"]["clicks"]["processors"] == 4
+    assert sluicegate(["status", str(driver.folder)]) == 0
+    assert "the goal is out of reach within the limits" in capsys.readouterr().out.replace("\n", " ")
+
+
+def test_many_state_partitions_for_little_state_are_named_with_the_gain_to_expect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=10s", "sol": "p95=1s"})
+    driver.state = {"state_partitions": 200, "state_rows": 40, "state_commit_s": 0.4, "rocksdb": True}
+    played(driver, 15, {"clicks": 100.0})
+    assert sluicegate(["status", str(driver.folder)]) == 0
+    told = capsys.readouterr().out.replace("\n", " ")
+    assert "200 state partitions hold 40 rows: `sluicegate repartition CHECKPOINT 8`" in told
+    assert "saves about 0.38 s of a batch's" in told
+    assert "spark.sluicegate.sol is no setting" in told
+
+
+def test_executors_that_do_not_come_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=3s", "executors": "1:4"})
+    driver.write(T0, {"clicks": 500.0}, {"clicks": 1})
+    layout = Layout(driver.folder)
+    controller = AttachController(layout, Application.read(layout))
+    for look in range(1, 60):
+        driver.write(T0 + 2.0 * look, {"clicks": 500.0}, {"clicks": 4}, executors=2)
+        controller.step(T0 + 2.0 * look)
+    assert sluicegate(["status", str(driver.folder)]) == 0
+    assert "4 executors are wanted and 2 are there" in capsys.readouterr().out.replace("\n", " ")
+
+
+def test_a_query_that_failed_and_is_started_again_goes_on_with_its_plan(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=4s", "executors": "1:4"})
+    controller = played(driver, 25, {"clicks": 380.0})
+    before = plan(driver.folder)["operators"]
+    driver.write(T0 + 52.0, {}, {}, executors=4)
+    controller.step(T0 + 52.0)
+    assert controller.lanes == {}
+    assert plan(driver.folder)["operators"] == before
+    driver.write(T0 + 54.0, {"clicks": 380.0}, {"clicks": before["clicks"]["processors"]}, executors=4)
+    controller.step(T0 + 54.0)
+    assert plan(driver.folder)["operators"] == before
+
+
 def test_two_controllers_on_one_application_are_refused(tmp_path: Path) -> None:
     with alone(Layout(tmp_path)), pytest.raises(BadInput, match="another controller"), alone(Layout(tmp_path)):
         pass
@@ -192,3 +328,13 @@ def test_the_next_processor_goes_to_a_query_that_cannot_keep_up() -> None:
     behind = Claim(3, 10.0, lambda k: float("inf") if k < 3 else 5.0, offered=2.5)
     well = Claim(3, 1.0, lambda k: 1.0 / k)
     assert shared({"behind": behind, "well": well}, 4) == {"behind": 3, "well": 1}
+
+
+def test_the_rehearsal_of_a_controller_leaves_neither_plan_nor_log(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "app", {"spark.sluicegate.slo": "p95=10s", "spark.sluicegate.executors": "1:4"})
+    driver.write(T0, {}, {})
+    layout = Layout(driver.folder)
+    controller = AttachController(layout, Application.read(layout))
+    controller.rehearse()
+    assert controller.lanes == {}
+    assert not any(path.exists() for path in (layout.plan, layout.decisions, layout.ticks))

@@ -8,7 +8,6 @@ import shlex
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -135,7 +134,8 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
                 calm = until(lambda: len(batches(folder, "counts")) >= 4 and executors(folder) == 1, 240)
                 feed.per_s = MANY_PER_S
                 grown = calm and until(lambda: executors(folder) >= 2, 180)
-                time.sleep(10.0)
+                # the load falls once a batch has run in the tasks that it needs
+                grown = grown and until(lambda: max(b["tasks"] for b in batches(folder, "counts")) >= 2, 120)
                 feed.per_s = FEW_PER_S
                 shrunk = grown and until(lambda: executors(folder) == 1, 240)
                 feed.ended.set()

@@ -5,6 +5,7 @@ Two executors of one core; the session is built without plugin and extension, as
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,22 +13,27 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.attach.attached import MOVES, PARTITIONS, batches, until, write_plan
 from tests.attach.query_kinds import BATCHES, COUNTS, LEFT, Streams, told, write_input
 
 import sluicegate
+from sluicegate.cli.app import run as sluicegate_command
 from sluicegate.errors import BadInput
 from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.run_record import read_record
+from sluicegate.spark.attach.application import Application
 from sluicegate.spark.attach.controller import run
+from sluicegate.spark.attach.options import Options, plain_name
 from sluicegate.spark.session import spark_session
 
 pytestmark = pytest.mark.slow
 
 NOWHERE = "/dev/null/not-a-folder"
+ODD_NAME = "заказы/1 падают " + 30 * "long "
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +110,15 @@ def test_attached_from_python_tasks_move_and_state_stays_on_its_executor(
     assert [place["kept"] for place in places[2:]] == [PARTITIONS] * len(places[2:])
 
 
+def test_the_record_is_closed_to_other_users_also_where_the_folder_above_is_open(
+    spark: SparkSession, record: Path
+) -> None:
+    record.parent.chmod(0o755)
+    sluicegate.attach(spark, slo="p95=10s", folder=str(record / "inner"))
+    assert (record.stat().st_mode & 0o077, (record / "inner").stat().st_mode & 0o077) == (0, 0)
+    assert record.parent.stat().st_mode & 0o077 == 0o055
+
+
 def test_without_a_plan_and_after_detaching_spark_is_as_it_is(
     spark: SparkSession, source: Path, record: Path, tmp_path: Path
 ) -> None:
@@ -121,17 +136,57 @@ def test_without_a_plan_and_after_detaching_spark_is_as_it_is(
     assert batches(record, "after") == []
 
 
+def test_a_query_that_fails_while_attached_and_is_started_again_is_exact(
+    spark: SparkSession, source: Path, record: Path, tmp_path: Path
+) -> None:
+    sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    name = plain_name(ODD_NAME)
+    write_plan(record, {name: {"processors": 2}})
+    rows, failures = dict[int, list[Row]](), [2]
+
+    def write(batch: DataFrame, number: int) -> None:
+        rows[number] = batch.collect()
+        if number in failures:
+            failures.remove(number)
+            raise ConnectionError("the user's own service is down")
+
+    def started() -> StreamingQuery:
+        counted = Streams(spark, source).left().groupBy("k").agg(F.count("*").alias("n"))
+        writer = counted.writeStream.outputMode("update").queryName(ODD_NAME).foreachBatch(write)
+        return writer.option("checkpointLocation", str(tmp_path / "failing")).trigger(availableNow=True).start()
+
+    with pytest.raises(StreamingQueryException, match="own service is down"):
+        started().awaitTermination(120)
+    assert until(lambda: not _described(record, name)["active"])
+    assert _described(record, name)["given"] == ODD_NAME
+    assert _described(record, name)["checkpoint"] == str(tmp_path / "failing")
+    assert started().awaitTermination(120)
+    assert told([row for batch in rows.values() for row in batch]) == COUNTS
+    assert until(lambda: len(batches(record, name)) >= BATCHES)
+    assert {batch["tasks"] for batch in batches(record, name)} == {2}
+
+
+def _described(record: Path, query: str) -> dict[str, Any]:
+    nodes = json.loads((record / "pipeline.json").read_text())["nodes"]
+    return next(node for node in nodes if node["name"] == query)
+
+
 _OFF_THE_QUERY = (
     "plan",
     "executors",
     "controller",
     "nodes",
     "lever",
+    "sources",
+    "pace",
+    "split",
+    "files",
     "executor",
     "job",
     "stage",
     "query",
     "tab",
+    "topics",
     "close",
 )
 
@@ -152,14 +207,51 @@ def test_a_fault_of_ours_neither_fails_nor_holds_up_the_query(
     spark: SparkSession, source: Path, record: Path, tmp_path: Path, faults: str
 ) -> None:
     settings(spark).set("spark.sluicegate.test.faults", faults)
-    sluicegate.attach(spark, slo="p95=10s", folder=str(record))
-    write_plan(record, {"faulty": {"processors": 1, "by_batch": MOVES}})
+    sluicegate.attach(spark, slo="p95=10s", folder=str(record), pace=True)
+    write_plan(record, {"faulty": {"processors": 1, "by_batch": MOVES, "pace_s": 0.1, "spread": 2}})
     query = counting(spark, source, "faulty", tmp_path)
     assert counted(spark, "faulty", query)
     assert query.exception() is None
     # slow code on the query's own thread is given up after two slow calls each: three callbacks, 0.7 s, twice
     progress = [p.durationMs["addBatch"] + p.durationMs.get("queryPlanning", 0) for p in query.recentProgress[-2:]]
     assert all(took_ms < 20_000 for took_ms in progress)
+
+
+def test_a_fault_of_the_tab_s_page_is_said_on_it(spark: SparkSession, record: Path) -> None:
+    settings(spark).set("spark.sluicegate.test.faults", "tab-page=throw")
+    sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    page = urlopen(f"{spark.sparkContext.uiWebUrl}/sluicegate/", timeout=30).read().decode()
+    assert "the record cannot be read" in page
+
+
+def test_what_an_attach_before_allowed_is_not_allowed_for_the_next(spark: SparkSession, record: Path) -> None:
+    sluicegate.attach(spark, observe=True, executors=(1, 2), pace=True, split=True, folder=str(record))
+    sluicegate.detach(spark)
+    sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    assert Application.read(Layout(record)).options == Options(("p95=10s",), folder=str(record))
+
+
+def test_attached_again_it_goes_on_with_what_is_asked_now(spark: SparkSession, record: Path) -> None:
+    sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    sluicegate.attach(spark, slo="p95=2s", executors="1:2", query_slo={"odd one": "none"}, folder=str(record))
+    assert Application.read(Layout(record)).options == Options(
+        ("p95=2s",), (1, 2), query_slo={"odd one": ()}, folder=str(record)
+    )
+    settings(spark).remove("spark.sluicegate.query.odd one.slo")
+    one_number: Any = 4
+    with pytest.raises(BadInput, match="the fewest and the most"):
+        sluicegate.attach(spark, slo="p95=2s", executors=one_number)
+
+
+def test_a_fault_while_attaching_leaves_the_application_as_it_is(
+    spark: SparkSession, source: Path, record: Path, tmp_path: Path
+) -> None:
+    settings(spark).set("spark.sluicegate.test.faults", "attach=throw")
+    with pytest.raises(BadInput, match="injected into attach"):
+        sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    assert counted(spark, "unattached", counting(spark, source, "unattached", tmp_path))
+    settings(spark).remove("spark.sluicegate.test.faults")
+    sluicegate.attach(spark, slo="p95=10s", folder=str(record))  # the folder was given back
 
 
 def test_slow_code_on_the_query_s_own_thread_is_given_up(
@@ -185,6 +277,26 @@ def test_with_a_version_of_spark_that_was_not_tried_it_observes_and_moves_nothin
     assert counted(spark, "untried", counting(spark, source, "untried", tmp_path))
     assert until(lambda: len(batches(record, "untried")) >= BATCHES)
     assert {batch["tasks"] for batch in batches(record, "untried")} == {PARTITIONS}
+
+
+def test_a_controller_that_cannot_start_is_one_line_in_status_and_the_query_goes_on(
+    spark: SparkSession, source: Path, record: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings(spark).set("spark.sluicegate.controller", "process")
+    try:
+        sluicegate.attach(spark, slo="p95=30s", folder=str(record))
+        sluicegate.detach(spark)
+        settings(spark).set("spark.sluicegate.python", "/dev/null/python")
+        context: Any = spark.sparkContext
+        assert not context._jvm.sluicegate.attach.Attachment.attachSession(spark._jsparkSession)
+    finally:
+        settings(spark).set("spark.sluicegate.controller", "none")
+    assert counted(spark, "alone", counting(spark, source, "alone", tmp_path))
+    assert until(lambda: (record / "said.jsonl").exists())
+    assert sluicegate_command(["status", str(record)]) == 0
+    told = capsys.readouterr().out.replace("\n", " ")
+    assert "no controller, so nothing is moved" in told
+    assert "spark.sluicegate.python" in told
 
 
 def test_a_folder_that_cannot_be_written_is_one_line_and_the_query_goes_on(

@@ -18,6 +18,7 @@ def test_every_setting_has_a_row_and_more_patience_costs_more(tmp_path: Path) ->
     rates = 100 + 60 * np.sin(2 * np.pi * t / 1440) + np.random.default_rng(3).normal(0, 8, len(t))
     (tmp_path / "week.csv").write_text("minute,rows\n" + "".join(f"{i},{rate}\n" for i, rate in enumerate(rates)))
     asked = [sys.executable, str(SCRIPT), str(tmp_path / "week.csv"), "--only", "PATIENCE", "--runs", "1"]
+    asked += ["--minutes", "4320"]
     printed = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()[2:]
     cells = [[cell.strip() for cell in row.split("|")[1:-1]] for row in printed]
     assert [row[0] for row in cells] == ["as it is", "PATIENCE 0.3", "PATIENCE 1.2"]

@@ -100,6 +100,11 @@ def test_a_kept_promise_exits_0_and_a_broken_one_1(chain: str, capsys: pytest.Ca
         ["plan", "CHAIN", "--rate", "5", "--vm-sizes", "0"],
         ["plan", "CHAIN", "--rate", "5", "--vm-sizes", "a,b"],
         ["plan", "CHAIN", "--rate", "5", "--colour", "red"],
+        ["simulate", "CHAIN", "--rate", "5"],
+        ["simulate", "CHAIN", "--rate", "5", "--allocation", "parse=1,pi=1", "--policy-option", "t_ra_s=3"],
+        ["simulate", "CHAIN", "--rate", "5", "--policy", "static-peak"],
+        ["simulate", "CHAIN", "--rate", "5//6", "--policy", "drs"],
+        ["simulate", "CHAIN", "--rate", "5", "--policy", "drs", "--policy-option", "speed=3"],
         ["simulate", "CHAIN", "--rate", "5", "--allocation", "parse=1"],
         ["simulate", "CHAIN", "--rate", "5", "--allocation", "parse=1,pi=0"],
         ["simulate", "CHAIN", "--rate", "5", "--allocation", "parse=1,pi=1", "--seconds", "soon"],
@@ -146,6 +151,37 @@ def test_a_simulation_agrees_with_the_plan(chain: str, capsys: pytest.CaptureFix
     run(arguments)
     again = document(capsys)
     assert {**first, "wall_s": 0} == {**again, "wall_s": 0}
+
+
+def test_drs_is_simulated_with_the_options_that_a_plan_and_a_run_take(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """T_ra, w and the time between two looks act: a smaller window answers sooner, an infinite T_ra only recommends."""
+    path = tmp_path / "chain.toml"
+    path.write_text(CHAIN.replace("selectivity = 0.5\n", "").replace("105.0", "100.0"))
+    asked = [
+        "simulate",
+        str(path),
+        "--rate",
+        "100/200/100",
+        "--policy",
+        "drs",
+        "--slo",
+        "mean=20ms",
+        "--seconds",
+        "1800",
+    ]
+    first: dict[str, list[dict[str, float]]] = {}
+    for options in ("t_ra_s=30,w=2,t_m_s=10", "t_ra_s=30,w=12,t_m_s=10", "t_ra_s=inf"):
+        run([*asked, "--allocation", "parse=2,pi=2", "--policy-option", options, "--json"])
+        found = document(capsys)
+        assert found["rows_in"] == found["rows_out"] + found["rows_inside"]  # type: ignore[operator]
+        first[options] = found["moves"]  # type: ignore[assignment]
+    quick, slow, never = first.values()
+    after = [next(move["at_s"] for move in moves if move["at_s"] > 600) for moves in (quick, slow)]
+    assert after[0] < after[1]
+    assert min(move["at_s"] for move in quick) > 30
+    assert never == []
 
 
 def test_named_sources_may_have_rates_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

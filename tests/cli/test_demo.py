@@ -80,6 +80,16 @@ def wait_for(path: Path, process: subprocess.Popen[str], pattern: str, limit_s: 
         time.sleep(0.2)
 
 
+def fed(folder: Path, limit_s: float = 300.0) -> None:
+    """Wait until two looks have seen rows arrive: the load has begun."""
+    until, looks = time.monotonic() + limit_s, 0
+    while looks < 2:
+        assert time.monotonic() < until
+        time.sleep(0.2)
+        ticks = [json.loads(line) for line in (folder / "ticks.jsonl").read_text().split("\n")[:-1]]
+        looks = sum(bool(tick["arrivals_per_s"]) for tick in ticks)
+
+
 @pytest.mark.slow
 def test_a_demo_is_exact_and_leaves_a_page_and_its_record(tmp_path: Path) -> None:
     with demo(tmp_path, "--seconds", "15", "--json") as process:
@@ -101,7 +111,7 @@ def test_ctrl_c_lets_out_what_was_fed_and_says_how_to_go_on(tmp_path: Path) -> N
     with demo(tmp_path, "--seconds", "600", "--app", "wordcount") as process:
         wait_for(tmp_path / "home" / "runs", process, "*.json")
         wait_for(the_run(tmp_path), process, "ticks.jsonl")
-        time.sleep(5)
+        fed(the_run(tmp_path))
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=900)
         kept = the_run(tmp_path)

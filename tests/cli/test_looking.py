@@ -215,6 +215,12 @@ def test_apps_are_listed_with_their_paper(capsys: pytest.CaptureFixture[str]) ->
         ["demo", "--html", "no/such/folder.html"],
         ["run", "wordcount", "--html", "no/such/folder.html"],
         ["demo", "--cluster", "--master", "local[2]"],
+        ["run", "payments", "--mode", "continuous"],
+        ["run", "payments", "--kafka", "127.0.0.1:9092"],
+        ["run", "payments", "--mode", "real-time", "--executors", "1:2", "--master", "cluster"],
+        ["run", "payments", "--mode", "real-time", "--processors", "scores=2"],
+        ["run", "wordcount", "--mode", "real-time", "--kafka", "127.0.0.1:9092"],
+        ["run", "fpd", "--mode", "real-time", "--kafka", "127.0.0.1:9092"],
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(

@@ -7,6 +7,7 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from tests.report.recorded import write_run
@@ -58,3 +59,20 @@ def test_the_list_of_commands_says_what_each_command_says_of_itself(name: str) -
 def test_every_command_that_is_listed_can_be_called(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([name, "--help"]) == 0
     assert f"sluicegate {name}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - GROUPS))
+def test_help_shows_every_word_of_an_option(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page of help is Rich markup: a default in square brackets, [a file], would vanish from it."""
+    monkeypatch.setenv("COLUMNS", "500")
+    run([name, "--help"])
+    shown = capsys.readouterr().out
+    assert [text for text in _helps(name) if text not in shown] == []
+
+
+def _helps(name: str) -> list[str]:
+    hints = get_type_hints(command_of(name), include_extras=True)
+    options = [one for hint in hints.values() for one in getattr(hint, "__metadata__", ())]
+    return [one.help for one in options if one.help and not one.hidden]

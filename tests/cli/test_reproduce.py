@@ -27,3 +27,8 @@ def test_what_cannot_be_reproduced_is_one_line(arguments: list[str], capsys: pyt
     assert run(arguments) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
+
+
+def test_the_full_length_goes_with_uncertainty_only(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["reproduce", "drs", "--full"]) == 2
+    assert "--full goes with uncertainty only" in capsys.readouterr().err

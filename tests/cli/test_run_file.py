@@ -17,6 +17,8 @@ import pytest
 from tests.ctrl_c import hears_ctrl_c
 
 from sluicegate.cli.app import run
+from sluicegate.runlog.batch_log import BatchRecord, Tail
+from sluicegate.runlog.layout import Layout
 from sluicegate.spark.edges.folder import FolderEdge
 
 SLUICEGATE = str(Path(sys.executable).parent / "sluicegate")
@@ -75,7 +77,8 @@ def ids_in(folder: Path) -> list[int]:
 def test_a_file_runs_until_it_is_stopped_keeps_every_row_and_goes_on_in_its_folder(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(APP)
     kept = tmp_path / "sluicegate-my_rows"
-    with started(tmp_path, "--master", "local[3]") as process:
+    begins = ("--processors", "same=2", "--cycle", "5s")
+    with started(tmp_path, "--master", "local[3]", *begins) as process:
         wait_for(kept / "ticks.jsonl", process)
         with started(tmp_path) as second:
             _, refused = second.communicate(timeout=120)
@@ -84,16 +87,22 @@ def test_a_file_runs_until_it_is_stopped_keeps_every_row_and_goes_on_in_its_fold
                 f"sluicegate: a pipeline runs in {kept} already (process {process.pid}): stop it, or choose another "
                 "folder\n"
             )  # not a word of Spark: it was not started
-        time.sleep(3)
+        until = time.monotonic() + 600
+        while len(ids_in(kept)) <= 400:  # it warms up with 320
+            assert time.monotonic() < until
+            time.sleep(0.2)
         os.kill(process.pid, signal.SIGTERM)
         out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     assert f"my_rows in {kept}: rows and checkpoints stay there" in err
     assert "it runs until it is stopped" in err
-    assert f"kept in {kept}; go on with: sluicegate run app.py --master 'local[3]'\n" in err
+    assert f"kept in {kept}; go on with: sluicegate run app.py --master 'local[3]' {' '.join(begins)}\n" in err
+    layout = Layout(kept)
+    assert BatchRecord.from_json(next(Tail(layout.batches("same")).lines())).processors == 2
+    assert json.loads(layout.control.read_text())["cycle_s"] == 5.0
     first = ids_in(kept)
     assert first == list(range(len(first)))
-    assert len(first) > 200
+    assert len(first) > 400
     with started(tmp_path, "--master", "local[3]", "--seconds", "3", "--json") as process:
         out, err = process.communicate(timeout=300)
     assert (process.returncode, err) == (0, "")
@@ -118,6 +127,12 @@ def test_a_file_runs_until_it_is_stopped_keeps_every_row_and_goes_on_in_its_fold
         (["--rate", "-1"], "above 0"),
         (["--folder", "app.py"], "is a file"),
         (["--conf", "memory"], "KEY=VALUE"),
+        (["--processors", "sam=2"], "processors of 'sam': no such operator; there is same"),
+        (["--processors", "same=1.5"], "--processors of same is 1.5: give a whole number"),
+        (["--processors", "same=0"], "--processors of same is 0: give a whole number"),
+        (["--processors", "same"], "write NAME=NUMBER"),
+        (["--cycle", "0s"], "--cycle is 0s: give a time above 0"),
+        (["--cycle", "often"], "not a duration"),
         (["--conf", "memory=1g"], "spark.executor.memory"),
     ],
 )

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from sluicegate.config.goal_text import duration_s, goal_from, number_from, pairs_from
@@ -17,7 +19,14 @@ def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
         duration_s(text)
 
 
-@pytest.mark.parametrize("text", ["mean", "median=2s", "on_time=2", "mean=0s", "relaxed=3s,mean=2s", "cost=cheap"])
+def test_a_comma_at_the_end_is_no_goal() -> None:
+    assert goal_from(["p95=5s,"]) == goal_from(["p95=5s"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["mean", "median=2s", "on_time=2", "mean=0s", "relaxed=3s,mean=2s", "cost=cheap", "", "p95=1s,p95=2s"],
+)
 def test_what_is_no_goal_is_refused(text: str) -> None:
     with pytest.raises(BadInput):
         goal_from([text])
@@ -33,3 +42,11 @@ def test_what_is_no_number_is_refused(text: str) -> None:
 def test_what_is_no_list_of_pairs_is_refused(text: str) -> None:
     with pytest.raises(BadInput):
         pairs_from(text, "allocation")
+
+
+def test_a_duration_of_many_digits_is_refused_at_once() -> None:
+    began_s = time.process_time()
+    with pytest.raises(BadInput):
+        duration_s("9" * 100_000)  # quadratic, this takes minutes
+    assert time.process_time() - began_s < 5.0
+    assert duration_s(".5s") == 0.5

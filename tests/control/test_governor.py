@@ -83,7 +83,7 @@ def test_on_the_way_down_the_largest_recent_wish_counts() -> None:
     ledger, _ = govern(READY, ask({"a": 10}, {"a": 8}, now_s=1000.0), replace(rules, horizon_s=0.0), Limits())
     verdict = decide(ask({"a": 10}, {"a": 2}, now_s=1100.0), rules, ledger)
     assert verdict.running == {"a": 8}
-    assert verdict.refusals[0].why == "a: 2 wanted, but 8 was within the last 100 s: 8"
+    assert verdict.refusals[0].why == "a: 2 wanted, but 8 were within the last 100 s: 8"
     assert decide(ask({"a": 10}, {"a": 2}, now_s=1400.0), rules, ledger).running == {"a": 2}
 
 
@@ -123,7 +123,9 @@ def test_no_escalation_when_more_did_not_help() -> None:
 def test_nothing_is_taken_away_while_rows_come_out_late() -> None:
     rules, late = Rules(calm_share=0.8), replace(ask({"a": 4, "b": 4}, {"a": 2, "b": 4}), late=0.9)
     assert rule(decide(late, rules)) == "calm"
-    assert decide(late, rules).refusals[0].why == "latency is at 0.90x its bound, 2 processors fewer only below 0.8x"
+    assert (
+        decide(late, rules).refusals[0].why == "latency is at 0.90x its bound: 2 processors are taken only below 0.8x"
+    )
     assert decide(replace(late, late=0.7), rules).running == {"a": 2, "b": 4}
     assert decide(replace(late, want={"a": 2, "b": 6}), rules).running == {"a": 2, "b": 6}  # moved, not taken away
 

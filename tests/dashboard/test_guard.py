@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
 from sluicegate.dashboard.child import Dashboard
+from sluicegate.dashboard.guard import LOOPBACK, Access, Guard
+from sluicegate.dashboard.server import ASKS_WITHIN_S, MOST_CONNECTIONS
 
 PRIVATE = ("/api/run", "/api/series", "/api/decisions", "/metrics")
 
@@ -94,3 +100,43 @@ def test_the_token_in_the_address_becomes_a_cookie_that_no_script_reads(guarded:
 def test_prometheus_may_show_the_token_as_a_bearer(guarded: tuple[str, str]) -> None:
     address, token = guarded
     assert httpx.get(f"{address}/metrics", headers={"Authorization": f"Bearer {token}"}).status_code == 200
+
+
+def test_bodies_and_long_addresses_are_refused(dashboard: Dashboard) -> None:
+    assert httpx.post(f"{dashboard.url}api/run", content=b"x" * 100_000).status_code == 413
+    assert httpx.request("GET", f"{dashboard.url}api/run", content=iter([b"x"] * 3)).status_code == 413
+    assert httpx.get(f"{dashboard.url}api/series?operator={'x' * 5000}").status_code == 414
+    assert httpx.get(f"{dashboard.url}api/run").status_code == 200
+
+
+def test_an_address_that_is_no_text_is_refused_whatever_server_let_it_through() -> None:
+    told: list[int] = []
+
+    async def send(message: Message) -> None:
+        told.extend([message["status"]] if "status" in message else [])
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def never(scope: Scope, receive: Receive, send: Send) -> None:
+        raise AssertionError("it came through")
+
+    scope = {"type": "http", "path": "/nowhere/", "query_string": b"x=\xa3", "headers": [(b"host", b"localhost")]}
+    asyncio.run(Guard(never, Access(LOOPBACK, None))(scope, receive, send))
+    assert told == [400]
+
+
+def test_who_connects_and_asks_nothing_makes_room_and_too_many_are_told_to_come_later(dashboard: Dashboard) -> None:
+    address = httpx.URL(dashboard.url)
+    held = [socket.create_connection((address.host, address.port or 80), 10) for _ in range(MOST_CONNECTIONS)]
+    try:
+        assert httpx.get(f"{dashboard.url}api/run").status_code == 503
+        held[0].settimeout(ASKS_WITHIN_S * 6)
+        assert held[0].recv(1) == b"", "closed by the server"
+        deadline_s = time.monotonic() + 60
+        while httpx.get(f"{dashboard.url}api/run").status_code != 200:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.5)
+    finally:
+        for one in held:
+            one.close()

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sluicegate.errors import BadInput
 from sluicegate.forecast.calibrated import (
+    BLOCK,
     HORIZONS,
     Calibrated,
     CalibratedMemory,
@@ -55,10 +56,10 @@ def test_only_positive_scores_are_corrected() -> None:
 
 def test_a_surprise_that_nobody_could_have_served_is_a_miss_and_teaches_nothing() -> None:
     pool = empty_pool(1)
-    for score in [0.5] * 59 + [1000.0]:
+    for score in [0.5] * (BLOCK - 1) + [1000.0]:
         pool = with_scores(pool, np.array([score]))
     calm = empty_pool(1)
-    for score in [0.5] * 59 + [0.0]:
+    for score in [0.5] * (BLOCK - 1) + [0.0]:
         calm = with_scores(calm, np.array([score]))
     assert published(pool, 0)[-1] <= published(calm, 0)[-1] * 1.001
     assert achieved(pool)[0] < achieved(calm)[0] == 1.0

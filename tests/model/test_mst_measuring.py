@@ -3,7 +3,7 @@
 import pytest
 
 from sluicegate.errors import BadInput
-from sluicegate.model.mst_measuring import converged, measured_mst
+from sluicegate.model.mst_measuring import converged, mean_known
 
 RISING = [10.0, 30.0, 60.0, 90.0]
 
@@ -30,18 +30,20 @@ def test_exactly_delta_off_is_within_delta() -> None:
     assert converged([100.0, 105.0, 100.0, 105.0, 100.0, 105.0], steady=3)
 
 
-def test_the_measured_throughput_is_the_mean_of_the_latest() -> None:
-    assert measured_mst([*RISING, 100.0, 102.0, 98.0, 100.0, 100.0]) == pytest.approx(100.0)
-    assert measured_mst(RISING) is None
-    assert measured_mst([]) is None
-
-
-def test_a_job_that_does_nothing_has_no_throughput_to_measure() -> None:
-    assert measured_mst([0.0] * 10) is None
-
-
 def test_more_steady_samples_than_samples_is_refused() -> None:
     with pytest.raises(BadInput, match="6 of 5"):
         converged([1.0] * 9, latest=5, steady=6)
     with pytest.raises(BadInput, match="delta"):
         converged([1.0] * 9, delta=-0.1)
+
+
+def test_samples_that_scatter_about_a_known_mean_tell_the_throughput() -> None:
+    scattered = [100.0 + off for off in (-14, 11, 13, -9, 12, -13, 9, -11, 12, -10)]
+    assert not converged(scattered, delta=0.1)
+    assert mean_known(scattered, delta=0.1)
+    assert not mean_known(scattered, delta=0.05)
+    assert not mean_known(scattered[:9], delta=0.1)
+
+
+def test_a_mean_that_still_moves_is_not_known() -> None:
+    assert not mean_known([*[90.0] * 5, *[105.0] * 5], delta=0.1)

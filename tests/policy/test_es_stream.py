@@ -10,7 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluicegate.config.topology_file import read_topology
-from sluicegate.domain import Edge, Limits, Observation, Operator, Proposal, Situation, Topology
+from sluicegate.domain import (
+    Edge,
+    Goal,
+    Limits,
+    NodeObservation,
+    Observation,
+    Operator,
+    Proposal,
+    Situation,
+    Topology,
+)
 from sluicegate.errors import BadInput
 from sluicegate.policy.demand import situation_at
 from sluicegate.policy.papers.es_stream import EsStream, EsStreamMemory
@@ -182,3 +192,31 @@ def test_a_load_no_number_carries_is_told() -> None:
     assert not proposal.feasible
     assert "cannot keep up" in proposal.reasons[1]
     assert math.isfinite(proposal.total)
+
+
+def paced(load: float, rate_per_s: float, goal: Goal | None = None, **options: float) -> tuple[float | None, str]:
+    """The pace of a stateful operator of 100 rows/s an instance, on a node that is so loaded."""
+    one = Topology("t", (Operator("count", 100.0, stateful=True),), (Edge("source", "count"),))
+    nodes = (NodeObservation("n1", load, hosts={"count": 1}),)
+    situation = situation_at(one, rate_per_s, goal, Limits(most=1))
+    situation = replace(situation, observation=Observation(0.0, rate_per_s, {"count": 1}, nodes=nodes))
+    proposal = EsStream(**options).propose(None, situation)[1]  # type: ignore[arg-type]
+    told = next((reason for reason in proposal.reasons if reason.startswith("pace of count: ")), "")
+    return proposal.pace_s.get("count"), told
+
+
+def test_state_is_backed_up_rarely_on_a_loaded_node_within_the_bound_on_repair() -> None:
+    assert paced(0.3, 50.0)[0] == 0.5
+    assert paced(0.9, 50.0, repair_s=2.0)[0] == pytest.approx(4.0), "half busy, an interval of 4 s is repaired in 2 s"
+    pace, why = paced(0.9, 80.0, repair_s=2.0)
+    assert pace == pytest.approx(2.5)
+    assert why.endswith("a repair within 2 s allows 2.5 s")
+
+
+def test_an_interval_never_delays_rows_beyond_a_share_of_the_promise() -> None:
+    assert paced(0.9, 50.0, Goal(mean_s=3.0), repair_s=60.0)[0] == pytest.approx(0.9)
+
+
+def test_operators_without_state_and_nodes_without_a_load_have_no_interval() -> None:
+    _, plain = POLICY.propose(None, situation_at(chain(100.0), 50.0))
+    assert plain.pace_s == {}

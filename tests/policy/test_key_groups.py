@@ -7,7 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluicegate.errors import BadInput
-from sluicegate.policy.key_groups import Repartition, group_of, ranges, repartition, share_moved_by_modulo
+from sluicegate.policy.key_groups import (
+    Repartition,
+    balanced,
+    largest_load,
+    ranges,
+    rebalance,
+    repartition,
+)
 
 counts = st.integers(1, 40)
 
@@ -58,21 +65,9 @@ def test_the_same_number_moves_nothing() -> None:
     assert repartition(ranges(10, 3), 3).moves == ()
 
 
-@given(st.lists(st.integers(), min_size=1, max_size=20), st.integers(1, 50))
-def test_every_key_has_a_group_whatever_its_hash(hashes: list[int], groups: int) -> None:
-    assert all(0 <= group_of(one, groups) < groups for one in hashes)
-
-
-@given(counts, counts)
-def test_the_share_moved_by_modulo_is_that_of_counting(before: int, after: int) -> None:
-    keys = range(before * after)
-    moved = sum(key % before != key % after for key in keys) / len(keys)
-    assert share_moved_by_modulo(before, after) == pytest.approx(moved)
-
-
 def test_erratum_hash_mod_m_moves_nearly_all_keys_and_key_groups_only_what_must() -> None:
     by_groups = len(repartition(ranges(240, 14), 15).moves) / 240
-    assert share_moved_by_modulo(14, 15) > 0.9
+    assert sum(key % 14 != key % 15 for key in range(210)) / 210 > 0.9
     assert by_groups == pytest.approx(1 / 15, abs=0.01)
 
 
@@ -110,7 +105,54 @@ def test_the_number_of_groups_never_changes() -> None:
 def test_counts_below_one_are_refused() -> None:
     with pytest.raises(BadInput):
         ranges(4, 0)
-    with pytest.raises(BadInput):
-        share_moved_by_modulo(0, 4)
-    with pytest.raises(BadInput):
-        group_of(7, 0)
+
+
+loads = st.lists(st.floats(0, 100), min_size=1, max_size=30)
+
+
+@given(loads, st.integers(1, 30))
+def test_every_instance_gets_a_group_whatever_the_loads(some: list[float], instances: int) -> None:
+    instances = min(instances, len(some))
+    assert set(balanced(some, instances)) == set(range(instances))
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=7), st.integers(1, 3))
+def test_the_largest_load_is_within_a_third_of_the_least_possible(some: list[int], instances: int) -> None:
+    instances = min(instances, len(some))
+    exact = [float(load) for load in some]
+    least = min(largest_load(owners, exact) for owners in product(range(instances), repeat=len(exact)))
+    bound = 4 / 3 - 1 / (3 * instances)
+    assert largest_load(balanced(exact, instances), exact) <= bound * least + 1e-9
+
+
+@given(loads, st.integers(1, 8))
+def test_renaming_never_makes_an_instance_carry_more(some: list[float], instances: int) -> None:
+    instances = min(instances, len(some))
+    plan = rebalance(ranges(len(some), instances), some, instances)
+    assert largest_load(plan.after, some) == pytest.approx(largest_load(balanced(some, instances), some))
+    assert set(plan.after) == set(range(instances))
+
+
+def test_a_balanced_assignment_is_left_alone() -> None:
+    before = balanced([5.0, 3.0, 4.0, 2.0], 2)
+    swapped = tuple(1 - owner for owner in before)
+    assert rebalance(swapped, [5.0, 3.0, 4.0, 2.0], 2).moves == ()
+
+
+def test_one_heavy_group_gets_an_instance_of_its_own() -> None:
+    owners = rebalance(ranges(8, 2), [90.0] + [1.0] * 7, 2).after
+    assert owners.count(owners[0]) == 1
+
+
+def test_owners_of_gone_instances_find_new_ones() -> None:
+    assert set(rebalance((0, 1, 2, 3), [1.0] * 4, 2).after) == {0, 1}
+
+
+def test_bad_loads_are_refused() -> None:
+    with pytest.raises(BadInput, match="load of a key group"):
+        balanced([1.0, -1.0], 1)
+    with pytest.raises(BadInput, match="measure each once"):
+        rebalance((0, 0), [1.0], 1)
+    with pytest.raises(BadInput, match="at most 1"):
+        balanced([1.0], 2)

@@ -16,12 +16,14 @@ from sluicegate.domain import (
     Operator,
     OperatorObservation,
     Situation,
+    Sojourn,
     Topology,
 )
 from sluicegate.errors import BadInput
 from sluicegate.model.erlang import mean_sojourn_s
 from sluicegate.policy.demand import situation_at
 from sluicegate.policy.papers.mc_stream import McStream, McStreamMemory, last_that
+from sluicegate.policy.papers.mc_trial import InstanceTrial, Measurement
 from sluicegate.policy.policy import Policy
 
 POLICY: Policy[McStreamMemory | None] = McStream()
@@ -221,3 +223,54 @@ def test_bad_settings_are_refused() -> None:
         McStream(least_gain=0.0)
     with pytest.raises(BadInput, match="capacity"):
         McStream(capacity_of={"a": 0.0})
+
+
+def test_by_trial_the_first_vertex_grows_until_neither_throughput_nor_latency_gains() -> None:
+    """One reader carries 700 rows/s whatever the model believes, and 2,000 arrive."""
+    policy, topology, running = McStream(trial_s=5.0), top_n(), dict.fromkeys(top_n().names, 1)
+    memory, tried = policy.start(), list[int]()
+    for tick in range(60):
+        served = min(2000.0, 700.0 * running["reader"])
+        observed = Observation(2.0 * tick, 2000.0, dict(running), sojourn=Sojourn(1.0), throughput_per_s=served)
+        situation = replace(situation_at(topology, 2000.0), now_s=2.0 * tick, observation=observed)
+        memory, proposal = policy.propose(memory, situation)
+        if proposal.processors["reader"] != running["reader"]:
+            tried.append(proposal.processors["reader"])
+        running = dict(proposal.processors)
+    assert tried == [2, 4, 8, 6, 5, 4]
+    assert running["reader"] == 4
+    assert running["count"] == 4 * running["reader"], "the others follow in proportion to their demand"
+    assert memory is not None
+    assert memory.trial is not None
+    assert memory.trial.done
+
+
+def test_another_load_begins_a_new_trial() -> None:
+    done = InstanceTrial(4, 0.0, 4, Measurement(100.0, 100.0, 1.0), step=0)
+    assert done.after(50.0, Measurement(110.0, 110.0, 1.0), 5.0, 0.01, 64)[0] is done
+    anew, why = done.after(50.0, Measurement(200.0, 150.0, 2.0), 5.0, 0.01, 64)
+    assert (anew.m, anew.done) == (4, False)
+    assert why == "the load is another: 4 instances are measured anew"
+
+
+def test_shares_are_withdrawn_once_the_instances_are_equally_fast_again() -> None:
+    topology = top_n()
+    running = dict.fromkeys(topology.names, 2)
+    uneven = seen(topology, 100.0, running, {"count": (400.0, 10.0)})
+    memory, proposal = POLICY.propose(McStreamMemory(running, {}, running), uneven)
+    assert proposal.shares["count"][0] < proposal.shares["count"][1]
+    even = seen(topology, 100.0, running, {"count": (200.0, 190.0)})
+    slow, alike = ((100.0, 50.0), (100.0, 98.0))
+    for speeds, kept in ((slow, True), (alike, False)):
+        told = replace(even.observation.of("count"), instance_per_s=speeds)
+        observed = replace(even.observation, operators={"count": told})
+        memory, proposal = POLICY.propose(memory, replace(even, observation=observed))
+        assert ("count" in proposal.shares) == kept
+
+
+def test_without_the_instance_level_what_runs_stays_and_rows_go_out_equally() -> None:
+    topology = top_n()
+    running = dict.fromkeys(topology.names, 2)
+    crowded = seen(topology, 5000.0, running, {"count": (400.0, 10.0)})
+    _, proposal = McStream(instance_level=False).propose(McStreamMemory(running, {}, running), crowded)
+    assert (dict(proposal.processors), dict(proposal.shares)) == (running, {})

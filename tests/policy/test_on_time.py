@@ -44,7 +44,7 @@ def test_a_long_run_is_late_as_often_as_it_may_be_whatever_price_its_load_needs(
     assert 0.8 * budget * steps <= memory.late <= budget * steps
 
 
-@pytest.mark.parametrize(("steps", "kept_back"), [(1_000, 0.27), (10_000, 0.13), (100_000, 0.045)])
+@pytest.mark.parametrize(("steps", "kept_back"), [(1_000, 0.447), (10_000, 0.141), (100_000, 0.045)])
 def test_less_is_kept_back_the_longer_it_runs(steps: int, kept_back: float) -> None:
     """With this share of the budget unspent the price is the first one."""
     budget = 0.005
@@ -135,7 +135,7 @@ def driven(rates: Floats, rule: OnTime, seed: int, law: CapacityLaw | None = Non
         memory, learned = rule.judged(memory, float(late)), forecaster.learn(learned, rate)
         if law is not None:
             law = law.late(machines, capacity) if late else law.on_time(machines, rate)
-        forecast = forecaster.forecast(learned, rule.steps_ahead)
+        forecast = forecaster.forecast(learned, rule.timing.bound[1])
         if forecast is not None:
             memory, choice = rule.decide(memory, forecast, EXACT if law is None else law.curve(), wanted[-1])
             wanted.append(choice.machines)
@@ -147,7 +147,8 @@ def test_the_promise_is_kept_and_not_by_far(target: float) -> None:
     # three runs: ten late steps of one run come off by three
     shares = [driven(wave(5000, seed), OnTime(target), seed + 1)[0] for seed in (1, 11, 21)]
     assert min(shares) >= target
-    assert np.mean(shares) <= 1 - 0.4 * (1 - target)
+    # a root of the budget is kept back: of 50 late steps that 5,000 may have, a good third is used
+    assert np.mean(shares) <= 1 - 0.35 * (1 - target)
 
 
 def test_a_higher_promise_costs_more_machines() -> None:
@@ -239,7 +240,7 @@ def test_a_price_of_nothing_is_refused() -> None:
 def test_a_cycle_binds_for_all_its_steps() -> None:
     rising = Forecast(60.0, np.linspace(10.0, 30.0, 12), np.full(12, 0.5))
     cycle, free = OnTime(0.995, Steps(10, 2, 2)), OnTime(0.995)
-    assert cycle.steps_ahead == 12
+    assert cycle.timing.bound[1] == 12
     assert (
         cycle.decide(cycle.start(), rising, EXACT, 1)[1].machines
         > free.decide(free.start(), rising, EXACT, 1)[1].machines

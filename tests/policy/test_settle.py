@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluicegate.domain import Edge, Forecast, Goal, Limits, Operator, Proposal, Situation, Topology
+from sluicegate.domain import Edge, Goal, Limits, Operator, Proposal, Situation, Topology
 from sluicegate.errors import BadInput
 from sluicegate.policy.peers import (
     Dhalion,
@@ -69,24 +69,6 @@ class OneMoreForever:
 
     def propose(self, memory: None, situation: Situation) -> tuple[None, Proposal]:
         return None, Proposal({"a": situation.running["a"] + 1}, ("more",))
-
-
-@dataclass(frozen=True)
-class Teachable:
-    """Forecasts double of what it learned, from the lesson ``ready`` on."""
-
-    ready: int = 3
-    name: str = "teachable"
-    step_s: float = 60.0
-
-    def start(self) -> tuple[float, ...]:
-        return ()
-
-    def learn(self, memory: tuple[float, ...], rate_per_s: float) -> tuple[float, ...]:
-        return (*memory, rate_per_s)
-
-    def forecast(self, memory: tuple[float, ...], steps: int) -> Forecast | None:
-        return Forecast(60.0, np.full(steps, 2 * memory[-1]), np.zeros(steps)) if len(memory) >= self.ready else None
 
 
 def test_a_planner_without_memory_settles_in_two_calls() -> None:
@@ -170,14 +152,6 @@ def test_settling_starts_from_the_least_and_keeps_to_the_limits() -> None:
 def test_no_load_rests_at_the_least() -> None:
     for policy in (*REACTIVE, Ds2(), RecentPeak(), StaticPeak()):
         assert settle(policy, _chain(3), 0.0, Goal(), Limits())[0].total == 3
-
-
-def test_a_forecaster_is_taught_the_rate_until_it_forecasts() -> None:
-    assert settle(StaticPeak(), ONE, 450.0, Goal(), Limits(), Teachable())[0].total == 10
-
-
-def test_a_forecaster_that_needs_too_many_lessons_is_left_out() -> None:
-    assert settle(StaticPeak(), ONE, 450.0, Goal(), Limits(), Teachable(ready=10_000))[0].total == 5
 
 
 def test_a_load_that_is_not_a_number_is_refused() -> None:

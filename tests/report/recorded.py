@@ -34,7 +34,7 @@ def tick(at_s: float) -> Line:
         "sojourn": {"mean_s": mean_s, "p50_s": 0.9 * mean_s, "p95_s": 1.5 * mean_s, "p99_s": None} if at_s else None,
         "running": running,
         "pace_s": dict.fromkeys(running, 0.4),
-        "refusals": [{"rule": "window", "why": "read+price+count: 3 wanted, but 5 was within the last 6 s"}],
+        "refusals": [{"rule": "window", "why": "read+price+count: 3 wanted, but 5 were within the last 6 s"}],
         "predicted_mean_s": 2.2 + came / 700.0,
         "forecast": {
             "step_s": 2.0,
@@ -74,7 +74,7 @@ def decision(number: int, at_s: float, have: int, want: int) -> Line:
             f"load: {load_per_s(at_s):.0f} rows/s, the 95% forecast of the next 4 s (now {load_per_s(at_s):.0f})",
             f"read+price+count: {want} processors carry it <well>",
         ],
-        "refusals": [{"rule": "window", "why": "rank: 1 wanted, but 2 was within the last 6 s"}],
+        "refusals": [{"rule": "window", "why": "rank: 1 wanted, but 2 were within the last 6 s"}],
         "arrivals_per_s": load_per_s(at_s),
         "predicted_mean_s": 2.9,
     }

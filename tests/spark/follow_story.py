@@ -1,6 +1,6 @@
 """A pipeline under the live loop on a cluster: executors and workers follow its plan up and down.
 
-    python follow_story.py CLUSTER FOLDER
+    python follow_story.py CLUSTER FOLDER [POLICY [OPTION...]]
 
 Many rows come until the plan has brought all executors and workers there may be, then few until one of each is left. At
 the end it gives what happened and the checked answer as one line of JSON.
@@ -34,6 +34,8 @@ PATIENCE_S, DAY_S = 300.0, 86_400.0
 # One query of 7 ms of waiting a row: one processor does 143 rows a second.
 APP = replace(chain.APP, build=partial(chain.build, fuse=True))
 FEW_PER_S, MANY_PER_S = 30.0, 300.0
+FEWEST_PER_S = 8.0
+"""For policies that keep more room than sluicegate's own."""
 SHAPE = Shape(slots_per_executor=1, least=1, most=3, settle_s=2.0)
 CONTROL = Control(slo=("mean=3s",), budget=SHAPE.slots, interval_s=1.0, cooldown_s=2.0, settle_down_s=4.0)
 SIZES = {
@@ -46,7 +48,7 @@ SIZES = {
 }
 
 
-def main(cluster: Cluster, folder: Path) -> None:
+def main(cluster: Cluster, folder: Path, policy: str = "sluicegate", *options: str) -> None:
     status = cluster.status()
     if status is None:
         raise SystemExit("no cluster")
@@ -63,10 +65,11 @@ def main(cluster: Cluster, folder: Path) -> None:
     with start(APP.build(), spark, folder) as running:
         warm_up(APP, running)
         feeder = Feeder(APP, {"calls": running.feed("calls")}, lambda _: rate[0], DAY_S)
-        with Supervisor(running.layout, CONTROL), fleet(running):
+        control = replace(CONTROL, policy=policy, options=options)
+        with Supervisor(running.layout, control), fleet(running):
             feeder.start()
             grown = wait_until(partial(both_are, SHAPE.most), PATIENCE_S, 0.25)
-            rate[0] = FEW_PER_S
+            rate[0] = FEW_PER_S if policy == "sluicegate" else FEWEST_PER_S
             shrunk = wait_until(partial(both_are, SHAPE.least), PATIENCE_S, 0.25)
             feeder.stop()
             running.drain(PATIENCE_S)
@@ -94,4 +97,4 @@ def main(cluster: Cluster, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Cluster(Path(sys.argv[1]), PATIENCE_S), Path(sys.argv[2]) / "followed")
+    main(Cluster(Path(sys.argv[1]), PATIENCE_S), Path(sys.argv[2]) / f"followed-{len(sys.argv)}", *sys.argv[3:])

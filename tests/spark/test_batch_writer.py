@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from sluicegate.runlog.plan_file import PlanFile
+from sluicegate.spark.edges.edge import Edge
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.spoiled import EdgeSpoiled
 from sluicegate.spark.pipeline.batch_writer import BatchWriter
@@ -20,7 +21,7 @@ def writer(folder: Path, *outputs: str) -> BatchWriter:
     return BatchWriter("op", folder / "operators" / "op" / "checkpoint", PlanFile(folder / "plan.json"), {}, edges)
 
 
-def homes(edge: FolderEdge) -> list[str]:
+def homes(edge: Edge) -> list[str]:
     return sorted(path.name for path in (edge.folder / "data").iterdir())
 
 

@@ -44,7 +44,7 @@ def test_a_template_that_cannot_be_read_is_refused(text: str, said: str) -> None
     ("text", "said"),
     [
         ("sh -c 'echo first >&2; echo quota reached >&2; exit 7'", "start command ended with 7: quota reached"),
-        ("false", "ended with 1: it said nothing"),
+        ("false", "ended with 1: it printed nothing"),
         ("no-such-tool-anywhere --x", "cannot run 'no-such-tool-anywhere': No such file"),
         ("sleep 30", "took more than 0.2 s"),
     ],

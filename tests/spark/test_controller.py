@@ -188,6 +188,28 @@ def test_rows_that_no_batch_has_taken_are_the_queue_and_little_holds(pipeline: P
     assert seen.of("work").sojourn_s == pytest.approx(0.4)
 
 
+def test_a_saturated_operator_and_the_queues_of_its_instances_are_measured(pipeline: Pipeline) -> None:
+    """Two tasks, one of half the speed, that never wait for rows, and 40 rows on the edge that no batch has taken."""
+    observer = Observer.of(pipeline.layout, GRAPH)
+    PlanFile(pipeline.layout.plan).write(PlanInForce(2, {"work": OperatorPlan(2)}))
+    observer.observe(1000.0)
+    for batch in range(3):
+        file = DataFile(f"data/{batch}-x/part-0.parquet", 100)
+        for stream in ("rows", "work"):
+            FolderEdge(pipeline.layout.edge(stream)).publish(batch, [file], Births(), 1000.5 + batch)
+        offset = json.dumps({"edge": "rows", "next": batch + 1})
+        (pipeline.layout.checkpoint("work") / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{offset}")
+        end_s = 1001.0 + batch
+        one = BatchRecord(batch, end_s - 1.0, end_s, 1.0, 100, 100, 2, end_s - 1.0, Births(), work_s=1.5)
+        one = replace(one, task_s=(0.5, 1.0), task_rows=(50, 50))
+        append_line(pipeline.layout.batches("work"), one.to_json())
+    FolderEdge(pipeline.layout.edge("rows")).publish(3, [DataFile("data/3-x/part-0.parquet", 40)], Births(), 1003.0)
+    seen = observer.observe(1003.0).of("work")
+    assert seen.saturated_per_s == pytest.approx(100.0)
+    # an equal part of the 40 rows each; the slow one still had half of its 50 when the other was done
+    assert seen.instance_queues == (20.0, 45.0)
+
+
 def test_an_even_load_is_measured_evenly_although_its_lumps_fall_unevenly_between_looks(pipeline: Pipeline) -> None:
     observer, looked_s, rates = Observer.of(pipeline.layout, GRAPH), 1000.0, []
     for lump in range(60):
@@ -303,7 +325,7 @@ def test_a_controller_that_cannot_start_is_an_error_with_the_last_line_of_its_lo
         ({"slo": ("mean=0s",)}, "mean_s"),
         ({"policy": "slucegate"}, "did you mean 'sluicegate'"),
         ({"policy": None}, "give its name"),
-        ({"policy": "hindsight"}, "must know the load"),
+        ({"policy": "hindsight"}, "needs the load to come"),
         ({"budget": 0}, "at least 1 processor"),
         ({"budget": -3}, "at least 1 processor"),
         ({"budget": 2.5}, "at least 1 processor"),

@@ -38,7 +38,7 @@ from sluicegate.spark.supervisor import Supervisor
 pytestmark = pytest.mark.slow
 
 STORY = Path(__file__).with_name("crash_story.py")
-ROWS, KILLS = 3000, 3
+ROWS, KILLS = 3000, 2
 
 
 @dataclass(slots=True)

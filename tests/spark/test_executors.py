@@ -31,9 +31,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         cluster.down()
 
 
-def told_by(story: str, cluster: Cluster) -> Seen:
+def told_by(story: str, cluster: Cluster, *more: str) -> Seen:
     """What a story told that ran as a program of its own."""
     command = [sys.executable, str(Path(__file__).with_name(story)), str(cluster.folder), str(cluster.folder.parent)]
+    command += more
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800.0)
     assert done.returncode == 0, done.stderr[-2000:]
     seen = json.loads(done.stdout)
@@ -158,3 +159,29 @@ def test_nothing_is_lost_or_doubled_while_the_fleet_follows_the_plan(followed: S
 
 def test_the_loop_sees_the_load_of_every_node_that_came(followed: Seen) -> None:
     assert followed["nodes_seen"] == 3
+
+
+LONG_WAIT_S = ("redeploy_s=4",)
+EVEN_SHRINK = ("zeta=0.97", "phi=0.99", "chi=-2", "most_load=1", "changing_s=2", "stable_s=3", "repair_s=1")
+"""On a machine that others keep busy, disks and memory count as load too."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("policy", "options", "why"),
+    [
+        ("es-stream", EVEN_SHRINK, "the rate falls"),
+        ("mc-stream", LONG_WAIT_S, "without an instance: released"),
+        ("drs", ("t_ra_s=4", "t_max_s=3", "k_max=3"), "1 executors do not need"),
+    ],
+)
+def test_nodes_come_and_go_by_the_papers_own_rules_and_nothing_is_lost(
+    cluster: Cluster, policy: str, options: tuple[str, ...], why: str
+) -> None:
+    told = told_by("follow_story.py", cluster, policy, *options)
+    assert (told["grown"], told["shrunk"]) == (True, True), (told["fleet"], told["changes"])
+    answer = told["answer"]
+    assert (answer["lost"], answer["duplicated"], answer["exact"]) == (0, 0, True), answer["note"]
+    assert (told["failed_tasks"], told["restarts"]) == (0, [])
+    assert any(why in text for text in told["changes"]), told["changes"]
+    assert any(text.startswith("places") for text in told["changes"])

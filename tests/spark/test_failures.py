@@ -163,8 +163,8 @@ def test_a_service_is_tried_for_ever_with_growing_pauses(tmp_path: Path) -> None
         assert known.next_try_s is not None
         pauses.append(known.next_try_s - now_s)
         now_s = known.next_try_s
-    assert pauses[:7] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0]
-    assert set(pauses[7:]) == {30.0}
+    assert pauses[:8] == [0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0]
+    assert set(pauses[8:]) == {30.0}
     recovery.succeeded("call", now_s)
     assert not recovery.failing
 

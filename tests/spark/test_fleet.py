@@ -76,7 +76,7 @@ def test_tasks_stay_off_executors_that_are_not_warm_yet() -> None:
     fleet = FleetSeen(Shape(), (ExecutorSeen("a", 1), ExecutorSeen("b", 1, warm=False)))
     places, why = places_on(fleet, 2)
     assert places == {"o0": ("a",)}
-    assert why.endswith("1 executors are being made warm")
+    assert why.endswith("1 executors are warming up")
 
 
 def test_nodes_come_before_executors_and_go_after_them_the_emptiest_first() -> None:

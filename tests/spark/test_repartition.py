@@ -113,3 +113,19 @@ def test_what_cannot_be_repartitioned_is_refused_and_left_alone(spark: SparkSess
     with pytest.raises(BadInput, match="is not committed"):
         stateful.repartition(spark, checkpoint, 3)
     assert not list(tmp_path.glob("checkpoint.before-*"))
+
+
+def test_state_that_spark_cannot_repartition_is_refused_before_anything_is_copied(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    key = "spark.sql.streaming.stateStore.providerClass"
+    before = spark.conf.get(key)
+    spark.conf.set(key, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
+    try:
+        _feed(spark, tmp_path, 0)
+        _run(spark, tmp_path, "counts")
+    finally:
+        spark.conf.set(key, before or "")
+    with pytest.raises(BadInput, match=r"kept by HDFSBackedStateStoreProvider.*RocksDB's state only"):
+        stateful.repartition(spark, tmp_path / "checkpoint", 3)
+    assert [path.name for path in tmp_path.glob("checkpoint*")] == ["checkpoint"]

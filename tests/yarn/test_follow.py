@@ -7,7 +7,6 @@ import shlex
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from tests.yarn.yarn import Yarn
 
 from sluicegate.spark.cluster.java import LOOPBACK
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 APP = Path(__file__).parents[1] / "attach" / "plain_app.py"
 FEW_PER_S, MANY_PER_S = 30, 450
@@ -75,7 +74,7 @@ def rise_and_fall(feed: Feed, folder: Path) -> tuple[bool, bool]:
     calm = until(lambda: len(batches(folder, "counts")) >= 3 and executors(folder) == 1, 240)
     feed.per_s = MANY_PER_S
     grown = calm and until(lambda: executors(folder) == 3, 240)
-    time.sleep(5.0)
+    grown = grown and until(lambda: max(batch["tasks"] for batch in batches(folder, "counts")) >= 2, 120)
     feed.per_s = FEW_PER_S
     shrunk = grown and until(lambda: executors(folder) == 1, 240)
     feed.ended.set()

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 def advise(
     logs: Annotated[list[Path], typer.Argument(metavar="EVENTLOG...", help="Files or rolled folders of Spark's logs.")],
     slo: Annotated[
-        list[str] | None, typer.Option(metavar="GOAL", help="The promise, for example p95=10s; else what it had.")
+        list[str] | None,
+        typer.Option(metavar="GOAL", help="The promise, for example p95=10s (default: the latency it had)."),
     ] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with pictures.")] = None,
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,

@@ -110,7 +110,7 @@ def jar() -> Finding:
 def memory() -> Finding:
     free = _free_bytes()
     if free is None:
-        return Finding("memory", "ok", "not told by this system")
+        return Finding("memory", "ok", "not reported by this system")
     state: Literal["ok", "warning", "problem"] = "ok" if free >= 2 * _GIB else "warning" if free >= _GIB else "problem"
     return Finding("memory", state, f"{free / _GIB:.1f} GiB free", "" if state == "ok" else "free 2 GiB for Spark")
 

@@ -20,7 +20,7 @@ from sluicegate.spark.cluster.status import ClusterStatus
 app = typer.Typer(help="A standalone Spark cluster on this machine, from pip's PySpark alone.")
 
 _FOLDER = typer.Option(
-    metavar="DIR", help="Where it is remembered and logs ($SLUICEGATE_HOME/cluster, ~/.sluicegate/cluster)."
+    metavar="DIR", help="Folder of its state and logs ($SLUICEGATE_HOME/cluster, ~/.sluicegate/cluster)."
 )
 _JSON = typer.Option("--json", help="One JSON document.")
 

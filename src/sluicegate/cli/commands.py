@@ -15,17 +15,18 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
     {
         "demo": "Run a shop's top-N on Spark under a load that triples and falls back, and show every move with its "
         "reason.",
-        "conf": "Print the words that attach an application: spark-submit $(sluicegate conf ...) app.py",
+        "conf": "Print the options that attach an application: spark-submit $(sluicegate conf ...) app.py",
         "run": "Run an application on Spark and let its parallelism follow the load.",
         "status": "Show how a run is: promise, load, latency, processors, and the last decision with its reason.",
         "top": "Watch a run: operators, load and latency against the promise, the last decisions. Leave with q or "
         "Ctrl-C.",
         "explain": "Explain a decision: what was measured and forecast, every reason and refusal, and what came of it.",
         "report": "Write the page of a run: what was promised, kept and paid, with pictures and every decision.",
-        "dashboard": "Show a run in the browser: topology, latency, load, processors, every decision, and what would "
-        "be.",
+        "dashboard": "Show a run in the browser: topology, latency, load, processors, every decision, and plans for "
+        "other loads.",
+        "profile": "Measure what an operator sustains in one slot, or an application on some nodes.",
         "plan": "Plan processors, slots and machines for a pipeline before it runs, and say why.",
-        "simulate": "Simulate a pipeline at a steady load and compare it with the models' prediction.",
+        "simulate": "Simulate a pipeline at a steady load against the models' prediction, or under a policy.",
         "replay": "Replay load traces against policies: on time, cost, backlog, rescales, forecast coverage.",
         "advise": "Say what the streaming queries of an event log would have needed, and what that saves.",
         "repartition": "Give the state of a stopped query another number of partitions, checked row by row, with a way "
@@ -33,9 +34,11 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "reproduce": "Compute a paper's tables and figures anew and say which hold.",
         "fidelity": "Measure an application's operators, predict allocations, run them, and compare.",
         "verify": "Check a pipeline's folder: manifests, checksums, checkpoints against edges, state against commits.",
+        "chaos": "Kill, stop and spoil parts of a running application at random, and compare its answer with the right "
+        "one.",
         "cluster": "A standalone Spark cluster on this machine, from pip's PySpark alone.",
         "apps": "List the applications, what each does, its promise and load, and the paper it comes from.",
-        "policies": "List the policies, what each does and where it comes from.",
+        "policies": "List the policies, what each does and where it comes from; or the options of one.",
         "doctor": "Check Java, Spark, libraries, memory, disk and ports, and say what to do where something is "
         "missing.",
     }

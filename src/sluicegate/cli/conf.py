@@ -2,30 +2,50 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 
 def conf(
+    own: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- OPTIONS]", help="Your own options for spark-submit: ours are joined to them."),
+    ] = None,
     slo: Annotated[
-        list[str] | None, typer.Option(metavar="GOAL", help="The promise, for example p95=10s; without: it observes.")
+        list[str] | None,
+        typer.Option(metavar="GOAL", help="The promise, for example p95=10s; without one it only observes."),
+    ] = None,
+    query: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=GOAL", help="The promise of one query, clicks=p95=2s; NAME=none leaves it alone."),
     ] = None,
     executors: Annotated[
-        str | None, typer.Option(metavar="LEAST:MOST", help="Executors that come and go, for example 1:4.")
+        str | None, typer.Option(metavar="LEAST:MOST", help="Least and most executors, for example 1:4.")
     ] = None,
     policy: Annotated[str, typer.Option(help="Who decides; see `sluicegate policies`.")] = "sluicegate",
     observe: Annotated[bool, typer.Option("--observe", help="Only watch and advise.")] = False,
-    folder: Annotated[str | None, typer.Option(help="Where the record goes; else under ~/.sluicegate.")] = None,
+    folder: Annotated[str | None, typer.Option(help="Folder of the record (default: under ~/.sluicegate).")] = None,
+    pace: Annotated[bool, typer.Option("--pace", help="Trigger intervals and read limits may be moved.")] = False,
+    split: Annotated[
+        bool,
+        typer.Option("--split", help="Sources may be read in more tasks than they give; changes the order of rows."),
+    ] = False,
     properties: Annotated[bool, typer.Option("--properties", help="As a properties file.")] = False,
 ) -> int:
-    """Print the words that attach an application: spark-submit $(sluicegate conf ...) app.py"""
-    from sluicegate.spark.attach.options import Options, range_from, spark_settings
+    """Print the options that attach an application: spark-submit $(sluicegate conf ...) app.py"""
+    from sluicegate.spark.attach.options import Options, own_promise, range_from, spark_settings
+    from sluicegate.spark.attach.submit_words import Given, as_properties, as_words, joined
 
-    options = Options(tuple(slo or ()), range_from(executors) if executors else None, policy, observe, folder=folder)
-    settings = spark_settings(options)
-    if properties:
-        typer.echo("\n".join(f"{key} {value}" for key, value in settings.items()))
-    else:
-        typer.echo(" ".join(f"--conf {key}={value}" for key, value in settings.items()))
+    bounds = range_from(executors) if executors else None
+    promises = dict(own_promise(text) for text in query or ())
+    place = str(Path(folder).absolute()) if folder else None
+    options = Options(tuple(slo or ()), bounds, policy, observe, promises, folder=place, pace=pace, split=split)
+    given = Given.of(own or (), os.environ)
+    settings = joined(spark_settings(options), given)
+    typer.echo(as_properties(settings) if properties else as_words(settings, given))
+    if options.observes_only and bounds and not observe:
+        typer.echo("sluicegate: no promise, so it only observes and executors stay: give --slo p95=10s", err=True)
     return 0

@@ -12,12 +12,14 @@ from types import FrameType
 
 from rich.console import Console
 
+_WHEN_OUT = "stopping when what was fed is out (Ctrl-C again: at once)"
+
 
 class CtrlC:
     """``leave`` is set by the first Ctrl-C."""
 
-    def __init__(self, out: Console | None) -> None:
-        self.leave, self._out = threading.Event(), out
+    def __init__(self, out: Console | None, saying: str = _WHEN_OUT) -> None:
+        self.leave, self._out, self._saying = threading.Event(), out, saying
 
     def listen(self) -> None:
         """From now on; again after Spark has started, since it answers Ctrl-C by cancelling what runs."""
@@ -33,4 +35,4 @@ class CtrlC:
             raise KeyboardInterrupt
         self.leave.set()
         if self._out is not None:
-            self._out.print("stopping when what was fed is out (Ctrl-C again: at once)")
+            self._out.print(self._saying)

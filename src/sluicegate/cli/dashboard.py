@@ -12,10 +12,12 @@ from sluicegate.runlog.runs import find_run
 
 
 def dashboard(
-    folder: Annotated[Path | None, typer.Argument(metavar="[FOLDER]", help="Of the run; else the newest.")] = None,
-    port: Annotated[int, typer.Option(help="Where it listens; 0: any port that is free.")] = PORT,
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[FOLDER]", help="Folder of the run (default: the newest run).")
+    ] = None,
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.")] = PORT,
     host: Annotated[str, typer.Option(help="Beyond this machine (0.0.0.0) a token is needed, and printed.")] = HOST,
 ) -> int:
-    """Show a run in the browser: topology, latency, load, processors, every decision, and what would be."""
+    """Show a run in the browser: topology, latency, load, processors, every decision, and plans for other loads."""
     serve(find_run(folder), host, port)
     return 0

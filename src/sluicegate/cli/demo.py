@@ -12,20 +12,18 @@ from typing import Annotated
 import typer
 
 from sluicegate.cli.beside import PageBeside
-from sluicegate.cli.out import place_for
-from sluicegate.cli.wanted import (
-    LOCAL,
-    GroundAsked,
-    Wanted,
+from sluicegate.cli.checked_options import (
     is_file,
     options,
     the_app,
-    the_home,
     the_length_s,
     the_load,
     the_policy,
+    the_processors,
     the_promise,
 )
+from sluicegate.cli.out import place_for
+from sluicegate.cli.wanted import LOCAL, GroundAsked, Wanted, the_home
 from sluicegate.errors import BadInput
 
 _PAGE = "sluicegate-demo.html"
@@ -34,6 +32,8 @@ _EXECUTORS = "1:3"
 _CLUSTER_PROMISE = "mean=10s"
 _CLUSTER_SHARE = 0.4
 """Of the application's load: nodes that start on the machine which does the work take its cores for a while."""
+_BEGINS = {"shop": "price=4"}
+"""Enough for the load that it begins with, at 8 ms a purchase: the demo is about what comes after."""
 _LENGTH, _CLUSTER_LENGTH = "120", "150"
 """With nodes a little longer, so that they are seen to go as well."""
 
@@ -45,10 +45,14 @@ def demo(
     app: Annotated[str, typer.Option(metavar="APP", help="What runs; see `sluicegate apps`.")] = "shop",
     policy: Annotated[str, typer.Option(help="Who decides; see `sluicegate policies`.")] = "sluicegate",
     slo: Annotated[list[str] | None, typer.Option(metavar="GOAL", help="The promise, such as mean=4s.")] = None,
-    calm_per_s: Annotated[float | None, typer.Option("--rate", help="Rows a second while calm.")] = None,
+    calm_per_s: Annotated[float | None, typer.Option("--rate", help="Rows a second outside the peak.")] = None,
     master: Annotated[str, typer.Option(metavar="M", help="Where it runs; see `sluicegate run --help`.")] = LOCAL,
     executors: Annotated[
-        str | None, typer.Option(metavar="LEAST:MOST", help="Executors that come and go (on a cluster).")
+        str | None, typer.Option(metavar="LEAST:MOST", help="Least and most executors (on a cluster).")
+    ] = None,
+    processors: Annotated[
+        str | None,
+        typer.Option(metavar="A=K,B=K", help=f"Tasks operators begin with (shop: {_BEGINS['shop']}; else 1 each)."),
     ] = None,
     cluster: Annotated[
         bool,
@@ -58,9 +62,9 @@ def demo(
             f"the work, so the promise is {_CLUSTER_PROMISE} and the load {_CLUSTER_SHARE:g} of the usual [150 s].",
         ),
     ] = False,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help=f"The page at the end [{_PAGE}].")] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the dashboard; 0 is a free one.")] = 0,
-    dashboard: Annotated[bool, typer.Option(help="Show the run on a page while it goes on.")] = True,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help=f"The page at the end (default: {_PAGE}).")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the dashboard; 0 picks a free one.")] = 0,
+    dashboard: Annotated[bool, typer.Option(help="Show the run on a web page while it runs.")] = True,
     browser: Annotated[bool, typer.Option(help="Open that page, where there is a desktop.")] = True,
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
@@ -73,12 +77,14 @@ def demo(
     if cluster:
         chosen = replace(chosen, slo=_CLUSTER_PROMISE, calm_per_s=chosen.calm_per_s * _CLUSTER_SHARE)
     decides, promise, load = the_policy(policy), the_promise(chosen, slo), the_load(chosen, calm_per_s, None)
+    begins = the_processors(chosen, processors or _BEGINS.get(app), fuse=True)
     typed = options(
         policy=policy if policy != "sluicegate" else None,
         slo=slo or ([_CLUSTER_PROMISE] if cluster else None),
         rate=calm_per_s,
         master=master if master != LOCAL else None,
         executors=executors,
+        processors=processors or _BEGINS.get(app),
     )
     telling = Telling(json_out, place_for(html) if html else _page())
     beside = PageBeside(dashboard, port, browser and not json_out, telling.progress)
@@ -92,6 +98,7 @@ def demo(
             ground,
             again=("sluicegate", "run", app, *typed),
             by_machine=not slo,
+            processors=begins,
         )
         return run_and_tell(wanted, the_home(chosen, None, is_file(app)), telling, beside)
 

@@ -38,5 +38,5 @@ def _show(findings: list[Finding]) -> None:
     out, problems = console(), _problems(findings)
     out.print(table)
     out.print(
-        f"\n{problems} problem(s): sluicegate will not run as it is" if problems else "\nall that is needed is here"
+        f"\n{problems} problem(s): sluicegate will not run as it is" if problems else "\neverything needed is here"
     )

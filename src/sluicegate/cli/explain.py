@@ -20,8 +20,12 @@ from sluicegate.runlog.runs import find_run
 
 
 def explain(
-    decision: Annotated[int | None, typer.Argument(metavar="[DECISION]", help="Its number; else the last.")] = None,
-    folder: Annotated[Path | None, typer.Option(metavar="DIR", help="Of the run; else the newest.")] = None,
+    decision: Annotated[
+        int | None, typer.Argument(metavar="[DECISION]", help="Number of the decision (default: the last).")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of the run (default: the newest run).")
+    ] = None,
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
     """Explain a decision: what was measured and forecast, every reason and refusal, and what came of it."""
@@ -56,6 +60,7 @@ def _show(found: Explained, record: RunRecord, out: Console) -> None:
     refused = [f"{r['why']} ({r['rule']}: {meaning(r['rule'])})" for r in decision.get("refusals") or []]
     _list(out, "refused, and why", refused)
     _list(out, "outcome", found.came_of_it())
+    _list(out, "what only you can do", [str(line) for line in record.last.get("advice") or ()])
 
 
 def _list(out: Console, title: str, lines: list[str]) -> None:

@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from sluicegate.cli.checked_options import the_app, the_length_s
 from sluicegate.cli.out import console, place_for, print_json, write_page
-from sluicegate.cli.wanted import the_app, the_length_s
 from sluicegate.config.goal_text import duration_s, pairs_from
 from sluicegate.errors import BadInput
 from sluicegate.lab.fidelity.cells import HEADINGS, cells
@@ -25,20 +25,25 @@ if TYPE_CHECKING:
 def fidelity(
     app: Annotated[str, typer.Argument(metavar="APP", help="An application's name, or a file such as app.py.")],
     rate_per_s: Annotated[
-        float | None, typer.Option("--rate", help="Rows a second of every source; else what makes it busy.")
+        float | None, typer.Option("--rate", help="Rows a second of every source (default: what makes it busy).")
     ] = None,
     count: Annotated[int, typer.Option("--settings", min=2, help="Allocations to compare.")] = 6,
     total: Annotated[
-        int | None, typer.Option(min=1, metavar="K", help="Only allocations of so many processors in all.")
+        int | None, typer.Option(min=1, metavar="K", help="Only allocations with this many processors in all.")
     ] = None,
     most: Annotated[
         str | None,
-        typer.Option(metavar="K|NAME=K,..", help="At most so many for an operator: cores, where it computes."),
+        typer.Option(
+            metavar="K|NAME=K,..", help="At most this many processors for an operator (its cores, where it computes)."
+        ),
     ] = None,
-    length: Annotated[str, typer.Option("--seconds", metavar="S", help="How long each of them runs a round.")] = "25",
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds; the median counts, so that a pause does not.")] = 1,
+    length: Annotated[
+        str, typer.Option("--seconds", metavar="S", help="How long each allocation runs in a round.")
+    ] = "25",
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds; the median of them counts.")] = 1,
     pace: Annotated[
-        str | None, typer.Option(metavar="S", help="A batch so often where rows come in; else what leaves cores free.")
+        str | None,
+        typer.Option(metavar="S", help="Time between batches where rows come in (default: what leaves cores free)."),
     ] = None,
     master: Annotated[str, typer.Option(metavar="M", help="Where Spark runs.")] = "local[16]",
     fuse: Annotated[bool, typer.Option(help="Let neighbours share a query where that pays.")] = True,

@@ -20,18 +20,21 @@ from sluicegate.cli.ctrl_c import CtrlC
 from sluicegate.cli.out import console, finite, print_json, write_page
 from sluicegate.cli.outcome import as_document, show
 from sluicegate.cli.progress_lines import ProgressLines
-from sluicegate.cli.spark_log import quiet_spark
 from sluicegate.cli.wanted import Home, Wanted
+from sluicegate.config.capacity_file import read_capacity_file
 from sluicegate.config.goal_text import goal_from
-from sluicegate.errors import SluicegateError
+from sluicegate.config.machine import machine_facts
+from sluicegate.errors import BadInput, SluicegateError
 from sluicegate.report.run_page import run_page
 from sluicegate.runlog.files import write_whole
 from sluicegate.runlog.lock import check_free
 from sluicegate.runlog.run_record import read_record
 from sluicegate.runlog.runs import registered
+from sluicegate.spark.spark_log import quiet_spark
 
 if TYPE_CHECKING:
     from sluicegate.lab.running.outcome import Outcome
+    from sluicegate.spark.ground import Ground
 
 Beside = Callable[[Path], AbstractContextManager[object]]
 """From the run's folder to what goes on next to it."""
@@ -81,13 +84,18 @@ def run_and_tell(
 def carry_out(wanted: Wanted, home: Home, out: Console | None, beside: Beside | None) -> Outcome:
     """Start Spark, run, stop Spark; the outcome is also left in the folder."""
     from sluicegate.lab.running.run_app import Surroundings, run_app
+    from sluicegate.lab.running.run_realtime import Kafka, run_realtime
     from sluicegate.spark.controller import Control
     from sluicegate.spark.ground import ground_of
+    from sluicegate.spark.pipeline.failures import spoiled
     from sluicegate.spark.session import spark_is_gone, spark_session, stop_spark
 
     asked, folder = wanted.ground, home.folder
     ground = ground_of(asked.master, asked.executors, asked.executor_cores)
+    startup_s = _measured_on(wanted.capacity, ground, out) or ground.startup_s
     _say(out, f"starting Spark ({asked.master}) and {wanted.app.name} in {folder}: {home.and_how()}")
+    for note in wanted.slots.notes():
+        _say(out, note)
     if wanted.endless:
         _say(out, "it runs until it is stopped: press Ctrl-C, or give --seconds")
     ctrl_c = CtrlC(out)
@@ -97,22 +105,62 @@ def carry_out(wanted: Wanted, home: Home, out: Console | None, beside: Beside | 
     ctrl_c.listen()
     try:
         slots = wanted.budget or ground.slots or spark.sparkContext.defaultParallelism
-        control = Control(wanted.policy, wanted.promise, slots, dry_run=wanted.dry_run, startup_s=ground.startup_s)
+        control = Control(
+            wanted.policy,
+            wanted.promise,
+            slots,
+            dry_run=wanted.dry_run,
+            mapper=wanted.slots.mapper,
+            routing=wanted.slots.routing,
+            profiles=None if wanted.slots.profiles is None else str(wanted.slots.profiles.absolute()),
+            startup_s=startup_s,
+            cycle_s=wanted.cycle_s,
+            slots_per_node=ground.slots_per_node,
+            capacity=None if wanted.capacity is None else str(wanted.capacity),
+            options=wanted.policy_options,
+            history=None if wanted.history is None else str(wanted.history),
+        )
         lines = ProgressLines(out, folder, wanted.endless) if out else None
         if lines is not None:  # which tell what the log would: once is enough
             logging.getLogger("sluicegate.pipeline").addHandler(logging.NullHandler())
         promised = partial(_by_machine, wanted.promise, out) if wanted.by_machine else None
         around = Surroundings(ground.fleet(spark), beside, lines, ctrl_c.leave, promised)
-        outcome = run_app(wanted.app, spark, folder, wanted.load, wanted.length_s, control, wanted.fuse, around)
+        if wanted.real_time is not None:
+            kafka = Kafka(wanted.real_time.kafka, wanted.real_time.partitions)
+            outcome = run_realtime(
+                wanted.app, spark, folder, wanted.load, wanted.length_s, control, around, wanted.processors, kafka
+            )
+        else:
+            outcome = run_app(
+                wanted.app, spark, folder, wanted.load, wanted.length_s, control, wanted.fuse, around, wanted.processors
+            )
     except SluicegateError:
         raise
-    except Exception as problem:  # whatever was under way when Java ended says so in words of its own
-        raise spark_is_gone(spark) or problem from None
+    except Exception as problem:  # a kept row that was changed, or whatever was under way when Java ended
+        raise spoiled(problem) or spark_is_gone(spark) or problem from None
     finally:
         stop_spark(spark)
         ctrl_c.forget()
     write_whole(folder / "outcome.json", json.dumps(finite(as_document(outcome))))
     return outcome
+
+
+def _measured_on(capacity: Path | None, ground: Ground, out: Console | None) -> float | None:
+    """The start-up time of the capacity file, where it holds for nodes like these; what differs is said."""
+    if capacity is None:
+        return None
+    file, here = read_capacity_file(capacity), machine_facts()
+    slots = ground.slots_per_node
+    if slots is not None and file.slots_per_node not in (None, slots):
+        raise BadInput(
+            f"{capacity} was measured on nodes of {file.slots_per_node} slots, those of the cluster have {slots}: "
+            f"start it with `sluicegate cluster up --cores {file.slots_per_node}`, or measure anew"
+        )
+    other = [what for what in ("processor", "cores") if file.machine.get(what, here[what]) != here[what]]
+    if other:
+        told = ", ".join(f"{what} {file.machine[what]}, here {here[what]}" for what in other)
+        _say(out, f"the capacity file is of another machine ({told}): only policies that learn online correct it")
+    return file.startup_s
 
 
 def _by_machine(promise: tuple[str, ...], out: Console | None, batch_s: float) -> tuple[str, ...]:

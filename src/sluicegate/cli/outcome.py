@@ -36,6 +36,7 @@ def as_document(outcome: Outcome) -> dict[str, object]:
         "began_s": outcome.began_s,
         "seconds": outcome.seconds,
         "interrupted": outcome.interrupted,
+        "mapped_share": outcome.mapped_share,
         "bound_by": outcome.bound,
         "decisions": list(outcome.decisions),
         "queries": list(outcome.why_grouped),
@@ -69,8 +70,10 @@ def _balance(outcome: Outcome, out: Console) -> None:
         f"{outcome.rescales} moves; "
         f"latency mean {seconds(outcome.mean_s)}, p95 {seconds(outcome.p95_s)}."
     )
+    if outcome.mapped_share is not None:
+        out.print(f"{outcome.mapped_share:.1%} of the tasks looked at ran on the executor they were mapped to.")
     if outcome.bound:
-        out.print(f"[yellow]What bound it:[/] {escape(outcome.bound)}.")
+        out.print(f"[yellow]What limited it:[/] {escape(outcome.bound)}.")
     answer = outcome.answer
     if answer is not None:
         told = "exact" if answer.exact else f"WRONG ({escape(answer.note)})"

@@ -13,10 +13,13 @@ from rich.table import Table
 
 from sluicegate.cli.out import console, print_json
 from sluicegate.config.goal_text import goal_from, number_from, pairs_from
+from sluicegate.config.policy_options import policy_options
+from sluicegate.config.profile_file import read_profiles, strange, with_profiles
 from sluicegate.config.topology_file import read_topology
 from sluicegate.control.planning import Plan, make_plan
 from sluicegate.domain import Limits, Topology
 from sluicegate.errors import BadInput
+from sluicegate.model.mapping_rate import Routing
 from sluicegate.model.traffic import pipeline_rate
 from sluicegate.report.figures import rate, seconds
 
@@ -29,6 +32,9 @@ def plan(
         str, typer.Option("--rate", metavar="R", help="Rows a second from outside; NAME=R,... for named sources.")
     ],
     policy: Annotated[str, typer.Option(help="Who decides; see `sluicegate policies`.")] = "sluicegate",
+    policy_option: Annotated[
+        list[str] | None, typer.Option(metavar="K=V", help="An option of the policy; see `sluicegate policies`.")
+    ] = None,
     slo: Annotated[
         list[str] | None, typer.Option(metavar="GOAL", help="mean=2s, p95=5s, cost=1.20; several with commas.")
     ] = None,
@@ -37,18 +43,41 @@ def plan(
     vm_sizes: Annotated[str, typer.Option(metavar="SIZES", help="Slots of the machines on offer.")] = "1,2,4",
     price: Annotated[float, typer.Option(help="Price of a slot for an hour.")] = 0.05,
     slots_per_executor: Annotated[int, typer.Option(help="sluicegate plans whole executors of this size.")] = 1,
+    profiles: Annotated[
+        Path | None, typer.Option("--profiles", "--profile", metavar="DIR", help="Profiles of the operators.")
+    ] = None,
+    routing: Annotated[str, typer.Option(help="Rows over slots: even, or slot-aware.")] = "even",
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
     """Plan processors, slots and machines for a pipeline before it runs, and say why."""
-    topology = read_topology(file)
+    topology = profiled(read_topology(file), profiles)
     total, by_source = rates_from(rate_text, topology)
     limits = Limits(budget=budget, price_per_slot_hour=price, slots_per_executor=slots_per_executor)
-    found = make_plan(topology, total, policy, goal_from(slo or ()), limits, mapper, sizes_from(vm_sizes), by_source)
+    goal, sizes = goal_from(slo or ()), sizes_from(vm_sizes)
+    chosen, route = policy_options(policy_option or ()), routing_from(routing)
+    found = make_plan(topology, total, policy, goal, limits, mapper, sizes, by_source, route, chosen)
     if json_out:
         print_json(as_document(found))
     else:
         show(found, console())
     return 0 if found.feasible else 1
+
+
+def profiled(topology: Topology, profiles: Path | None) -> Topology:
+    """With the profiles of a folder, or of one file; a line on standard error for those measured elsewhere."""
+    if profiles is None:
+        return topology
+    found = read_profiles(profiles)
+    for line in strange(found):
+        typer.echo(f"sluicegate: {line}", err=True)
+    return with_profiles(topology, found)
+
+
+def routing_from(text: str) -> Routing:
+    try:
+        return Routing(text)
+    except ValueError:
+        raise BadInput(f"--routing is {text!r}: give one of {', '.join(one.value for one in Routing)}") from None
 
 
 def rates_from(text: str, topology: Topology) -> tuple[float, dict[str, float] | None]:
@@ -83,6 +112,8 @@ def as_document(found: Plan) -> dict[str, object]:
         "vms": list(found.vm_sizes),
         "mapping": {slot: [list(group) for group in groups] for slot, groups in found.mapping.items()},
         "predicted": {**asdict(sojourn), "rate_per_s": found.predicted.rate_per_s},
+        "routing": found.routing.value,
+        "vm_loads": {name: asdict(load) for name, load in found.vm_loads.items()},
         "pace_s": dict(found.proposal.pace_s),
         "cost_per_hour": found.cost_per_hour,
         "feasible": found.feasible,
@@ -105,6 +136,8 @@ def show(found: Plan, out: Console) -> None:
     out.print(f"{found.slots} slots{extra} on machines of {sizes} slots, {found.cost_per_hour:.2f} an hour\n")
     if found.mapping:
         out.print(_mapping(found))
+    if found.vm_loads:
+        out.print(_loads(found))
     out.print("[bold]why[/]")
     for reason in found.reasons:
         out.print(f"  - {escape(reason)}")
@@ -117,6 +150,16 @@ def _operators(found: Plan) -> Table:
     for name, o in found.predicted.operators.items():
         cells = (str(o.processors), rate(o.arrivals_per_s), f"{o.utilisation:.0%}")
         table.add_row(escape(name), *cells, seconds(o.mean_s), seconds(o.p95_s), seconds(o.p99_s))
+    return table
+
+
+def _loads(found: Plan) -> Table:
+    """What each machine is predicted to use, in slots."""
+    table = Table("machine", box=None, pad_edge=False)
+    for heading in ("slots", "CPU", "memory"):
+        table.add_column(heading, justify="right")
+    for name, load in list(found.vm_loads.items())[:_SHOWN_SLOTS]:
+        table.add_row(name, str(load.slots), f"{load.cpu:.2f}", f"{load.memory:.2f}")
     return table
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +12,9 @@ from rich.markup import escape
 
 from sluicegate.cli.out import console, print_json, status
 from sluicegate.errors import BadInput
+from sluicegate.runlog.files import read_if_there
+from sluicegate.runlog.layout import Layout
+from sluicegate.runlog.runs import known_runs
 
 
 def repartition(
@@ -26,6 +31,7 @@ def repartition(
     from sluicegate.spark.session import spark_session
 
     place = checkpoint.absolute()
+    _refuse_running(place)
     if undo:
         stateful.undo(place)
         _say(f"{place} is as it was before the repartition", json_out)
@@ -58,6 +64,17 @@ def repartition(
         False,
     )
     return 0
+
+
+def _refuse_running(checkpoint: Path) -> None:
+    """A query between two batches looks like one that was stopped; those of attached applications are known."""
+    for run in known_runs():
+        text = read_if_there(Layout(Path(run.folder)).description) if run.running else None
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
+            for node in json.loads(text or "{}").get("nodes") or ():
+                at = node.get("checkpoint")
+                if node.get("active") and at and Path(at).resolve() == checkpoint.resolve():
+                    raise BadInput(f"query {node['name']} of {run.app} runs on {checkpoint}: stop it first")
 
 
 def _say(text: str, quiet: bool) -> None:

@@ -36,7 +36,10 @@ def replay(
         str, typer.Option(help="cycle: decided every 10 minutes, 2 ahead. free: any minute, start-up 2 minutes.")
     ] = "cycle",
     target: Annotated[float, typer.Option(help="The promised share of minutes on time.")] = 0.995,
-    capacity: Annotated[Path | None, typer.Option(metavar="FILE", help="The true capacity, a TOML file.")] = None,
+    capacity: Annotated[
+        Path | None,
+        typer.Option("--capacity", "--profile", metavar="FILE", help="The true capacity, or a profile: a TOML file."),
+    ] = None,
     peak: Annotated[float | None, typer.Option(metavar="R", help="Scale each trace's maximum to R rows/s.")] = None,
     column: Annotated[str | None, typer.Option(metavar="C", help="The load's column, by name or number.")] = None,
     runs: Annotated[int, typer.Option(metavar="N", help="Runs, each with its own draws of the capacity.")] = 5,

@@ -17,8 +17,10 @@ from sluicegate.runlog.runs import find_run
 
 
 def report(
-    folder: Annotated[Path | None, typer.Argument(metavar="[FOLDER]", help="Of the run; else the newest.")] = None,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Where [sluicegate-APP.html].")] = None,
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[FOLDER]", help="Folder of the run (default: the newest run).")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Where (default: sluicegate-APP.html).")] = None,
 ) -> int:
     """Write the page of a run: what was promised, kept and paid, with pictures and every decision."""
     record = read_record(find_run(folder))

@@ -35,7 +35,10 @@ def reproduce(
         list[Path] | None,
         typer.Option("--trace", metavar="CSV", help="Rates to use instead of generated ones (uncertainty)."),
     ] = None,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page a person can read.")] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="As long as in the paper: five runs of seven days (uncertainty).")
+    ] = False,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write an HTML page.")] = None,
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
     """Compute a paper's tables and figures anew and say which hold."""
@@ -43,7 +46,12 @@ def reproduce(
         raise BadInput(unknown("paper", paper, PAPERS))
     if traces and paper != "uncertainty":
         raise BadInput(f"--trace goes with uncertainty only, not with {paper}: leave it out")
-    made: Reproduction = partial(uncertainty.rows, traces=tuple(traces)) if traces else PAPERS[paper]
+    if full and paper != "uncertainty":
+        raise BadInput(f"--full goes with uncertainty only, not with {paper}: leave it out")
+    made = PAPERS[paper]
+    if paper == "uncertainty":
+        length = uncertainty.FULL if full else uncertainty.BRIEF
+        made = partial(uncertainty.rows, traces=tuple(traces or ()), steps=length.steps, runs=length.runs)
     with status(f"reproducing {paper}", quiet=json_out) as progress:
         rows = list(made(progress))
     if html is not None:
@@ -68,7 +76,7 @@ def _show(rows: list[Row]) -> None:
 
 
 def _notes(rows: list[Row]) -> Iterator[str]:
-    yield "\n[bold]what was assumed, and why what does not hold does not[/]"
+    yield "\n[bold]assumptions, and why the other claims do not hold[/]"
     for row in rows:
         if row.note:
             yield f"  - {escape(row.what)}: {escape(row.note)}"

@@ -1,4 +1,4 @@
-"""`sluicegate simulate`: an allocation under a load, row by row, against what the models predict."""
+"""`sluicegate simulate`: an allocation under a load, row by row, against what the models predict; or a policy."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from sluicegate.cli.out import console, print_json, progress_bar
-from sluicegate.cli.plan import rates_from
-from sluicegate.config.goal_text import duration_s, pairs_from
+from sluicegate.cli.plan import profiled, rates_from
+from sluicegate.cli.simulate_loop import LoopAsked, as_document, play, rates_in_steps, show
+from sluicegate.config.goal_text import duration_s, goal_from, pairs_from
+from sluicegate.config.policy_options import policy_options
 from sluicegate.config.topology_file import read_topology
 from sluicegate.control.planning import predict_allocation
 from sluicegate.domain import Topology
@@ -33,16 +35,55 @@ _MODES = ("queue", "micro-batch")
 def simulate(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The topology, a TOML file.")],
     rate_text: Annotated[
-        str, typer.Option("--rate", metavar="R", help="Rows a second from outside; NAME=R,... for named sources.")
+        str,
+        typer.Option(
+            "--rate",
+            metavar="R",
+            help="Rows a second from outside; NAME=R,... for named sources; with --policy also R/R/... in equal steps.",
+        ),
     ],
-    allocation: Annotated[str, typer.Option(metavar="A=K,B=K", help="Processors of every operator.")],
+    allocation: Annotated[
+        str | None, typer.Option(metavar="A=K,B=K", help="Processors of every operator; with --policy those at first.")
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option(help="Let the loop decide, every --interval; see `sluicegate policies`.")
+    ] = None,
+    policy_option: Annotated[
+        list[str] | None, typer.Option(metavar="K=V", help="An option of the policy; see `sluicegate policies`.")
+    ] = None,
+    slo: Annotated[
+        list[str] | None, typer.Option(metavar="GOAL", help="mean=2s, p95=5s; several with commas (with --policy).")
+    ] = None,
+    budget: Annotated[int | None, typer.Option(metavar="K", help="Most processors in all (with --policy).")] = None,
+    interval: Annotated[str, typer.Option(metavar="S", help="Time between two looks (with --policy).")] = "10s",
     length: Annotated[str, typer.Option("--seconds", metavar="S", help="Simulated time: 600, 10min, 2h.")] = "3600",
     seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 1,
-    mode: Annotated[str | None, typer.Option(help="queue or micro-batch; else what the file says.")] = None,
+    mode: Annotated[str | None, typer.Option(help="queue or micro-batch (default: what the file says).")] = None,
+    profiles: Annotated[
+        Path | None, typer.Option("--profiles", "--profile", metavar="DIR", help="Profiles of the operators.")
+    ] = None,
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
-    """Simulate a pipeline at a steady load and compare it with the models' prediction."""
-    topology = _in_mode(read_topology(file), mode)
+    """Simulate a pipeline at a steady load against the models' prediction, or under a policy."""
+    topology = profiled(_in_mode(read_topology(file), mode), profiles)
+    if policy is not None:
+        begins = dict.fromkeys(topology.names, 1) if allocation is None else allocation_from(allocation, topology)
+        asked = LoopAsked(
+            rates_in_steps(rate_text),
+            duration_s(length),
+            policy,
+            begins,
+            goal_from(slo or ()),
+            budget,
+            policy_options(policy_option or ()),
+            duration_s(interval),
+            seed,
+        )
+        return _under_policy(topology, asked, json_out)
+    if allocation is None:
+        raise BadInput("give --allocation, the processors of every operator, or --policy, who decides them")
+    if policy_option or slo or budget is not None:
+        raise BadInput("--policy-option, --slo and --budget go with --policy: leave them out, or name one")
     processors = allocation_from(allocation, topology)
     total, by_source = rates_from(rate_text, topology)
     load: Load = total if by_source is None else {source: poisson(r) for source, r in by_source.items()}
@@ -55,6 +96,15 @@ def simulate(
     else:
         _show(topology, result, total, processors, wall_s, console())
     return 0 if result.stable else 1
+
+
+def _under_policy(topology: Topology, asked: LoopAsked, json_out: bool) -> int:
+    episode = play(topology, asked)
+    if json_out:
+        print_json(as_document(episode, asked))
+    else:
+        show(topology, episode, asked, console())
+    return 0
 
 
 def _in_mode(topology: Topology, mode: str | None) -> Topology:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -13,19 +15,33 @@ from rich.markup import escape
 from rich.table import Table
 
 from sluicegate.cli.out import console, print_json
+from sluicegate.errors import SluicegateError
 from sluicegate.report.figures import clock, promise, rate, seconds, share
 from sluicegate.runlog.decision_text import changed
-from sluicegate.runlog.run_record import RunRecord, measured_s, read_record
+from sluicegate.runlog.files import read_if_there
+from sluicegate.runlog.joined import Link, links, neighbours
+from sluicegate.runlog.layout import Layout
+from sluicegate.runlog.run_record import FIGURES, RunRecord, measured_s, read_record
 from sluicegate.runlog.runs import find_run
+from sluicegate.runlog.topics_text import topic_lines
+from sluicegate.spark.edges.folder import FolderEdge
 
+DEAD_LETTERS = "dead_letters"
 LATEST_BYTES = 300_000
 _SILENT_S = 30.0
 """A controller that has logged nothing for so long is not at work."""
-_FIGURES = ("arrivals_per_s", "utilisation", "queue_rows", "sojourn_s", "service_per_s")
+_OVERDUE_S = 60.0
+"""Executors that have not come by then are said not to have."""
+_SAID = 5
+"""So many lines of the driver's are shown."""
+_OUT_OF_REACH = ("promise", "trigger")
+"""Rules by which a promise cannot be kept."""
 
 
 def status(
-    folder: Annotated[Path | None, typer.Argument(metavar="[FOLDER]", help="Of the run; else the newest.")] = None,
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[FOLDER]", help="Folder of the run (default: the newest run).")
+    ] = None,
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
     """Show how a run is: promise, load, latency, processors, and the last decision with its reason."""
@@ -74,12 +90,15 @@ def as_document(record: RunRecord, now_s: float) -> dict[str, object]:
         "nodes": counted(record, "nodes"),
         "last_decision": record.decisions[-1] if record.decisions else None,
         "failures": [asdict(one) for one in record.failing],
+        "dead_letters": dead_letters(record),
+        "topics": last.get("topics") or {},
+        "joined": [asdict(link) for link in _links(record)],
     }
 
 
 def _operators(record: RunRecord) -> dict[str, dict[str, object]]:
     told = record.last.get("operators") or {}
-    return {name: {what: (told.get(name) or {}).get(what) for what in _FIGURES} for name in record.operators}
+    return {name: {what: (told.get(name) or {}).get(what) for what in FIGURES} for name in record.operators}
 
 
 def counted(record: RunRecord, what: str) -> int | None:
@@ -112,14 +131,88 @@ def failing_lines(record: RunRecord, now_s: float) -> list[str]:
     return [one.line(now_s) for one in record.failing]
 
 
+def dead_letters(record: RunRecord) -> dict[str, int]:
+    """By stream: how many rows an operator has skipped since its first start; those that no file tells are left out."""
+    streams = [stream for stream in record.pipeline.get("kept") or () if stream.endswith(f".{DEAD_LETTERS}")]
+    found = {}
+    for stream in streams:
+        with suppress(SluicegateError, OSError):
+            newest = FolderEdge(Layout(record.folder).edge(stream)).newest()
+            found[stream] = newest.rows_after if newest else 0
+    return found
+
+
+def dead_letter_lines(record: RunRecord) -> list[str]:
+    return [f"{rows:,} rows skipped: see {stream}" for stream, rows in dead_letters(record).items() if rows]
+
+
+def _links(record: RunRecord) -> list[Link]:
+    """Of an attached application: which queries read what others write, also those of other applications."""
+    attached = record.pipeline.get("attached")
+    return links(record.pipeline, neighbours(record.folder)) if attached else []
+
+
+def attached_lines(record: RunRecord) -> list[str]:
+    """Of an attached application: what cannot be had, the topics it reads, and the queries it is joined to."""
+    if not record.pipeline.get("attached"):
+        return []
+    refused = [r["why"] for r in record.last.get("refusals") or [] if r.get("rule") in _OUT_OF_REACH]
+    unread = [f"{key} is no setting of sluicegate's: nothing reads it" for key in _list(record, "unknown_settings")]
+    renamed = [
+        f"{node['name']} is the query named {node['given']!r}"
+        for node in record.pipeline["nodes"]
+        if node.get("given") not in (None, "", node["name"])
+    ]
+    joined = [link.text for link in _links(record)]
+    advice = [str(line) for line in record.last.get("advice") or ()]
+    about = [*advice, *_said(record), *renamed, *_continuous(record)]
+    return [*refused, *unread, *_missing(record), *about, *topic_lines(record.last), *joined]
+
+
+def _said(record: RunRecord) -> list[str]:
+    """The last that the driver said of faults, and of what is not moved."""
+    with suppress(ValueError, KeyError, TypeError):
+        lines = (read_if_there(Layout(record.folder).said) or "").splitlines()
+        told = [json.loads(line) for line in lines[-_SAID:]]
+        return [f"the driver said at {_time(float(one['at_s']))}: {one['line']}" for one in told]
+    return []
+
+
+def _time(at_s: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(at_s))
+
+
+def _continuous(record: RunRecord) -> list[str]:
+    names = [node["name"] for node in record.pipeline["nodes"] if node.get("active") and node.get("continuous")]
+    return [f"{name} runs in continuous mode, without batches: it is neither measured nor moved" for name in names]
+
+
+def _list(record: RunRecord, key: str) -> list[str]:
+    return [str(one) for one in record.control.get(key) or ()]
+
+
+def _missing(record: RunRecord) -> list[str]:
+    """Executors that were asked for and have not come within their time."""
+    last = record.fleet[-1] if record.fleet else {}
+    have, want, since_s = last.get("executors"), last.get("wanted"), float(last.get("at_s") or 0.0)
+    waited_s = float(record.last.get("at_s") or 0.0) - since_s
+    if have is None or want is None or have >= want or waited_s < _OVERDUE_S:
+        return []
+    return [f"{want} executors are wanted and {have} are there for {seconds(waited_s)}: the master gives no more"]
+
+
 def _show(record: RunRecord, now_s: float, out: Console) -> None:
     last = record.last
     out.print(headline(record, now_s))
     out.print(f"[dim]{escape(str(record.folder))}[/]")
     for text in failing_lines(record, now_s):
         out.print(f"[bold red]{escape(text)}[/]")
+    for text in dead_letter_lines(record):
+        out.print(f"[yellow]{escape(text)}[/]")
     if not last:
         out.print("no observation yet: the controller is starting")
+        for text in attached_lines(record):
+            out.print(escape(text))
         return
     came, backlog = last.get("arrivals_per_s"), last.get("backlog_rows")
     out.print(
@@ -128,6 +221,8 @@ def _show(record: RunRecord, now_s: float, out: Console) -> None:
     )
     out.print(held(record) + "\n")
     out.print(_table(record))
+    for text in attached_lines(record):
+        out.print(escape(text))
     if record.decisions:
         out.print("\n" + last_decision(record))
 

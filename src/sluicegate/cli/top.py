@@ -27,7 +27,9 @@ _LEAVE = "q"
 
 
 def top(
-    folder: Annotated[Path | None, typer.Argument(metavar="[FOLDER]", help="Of the run; else the newest.")] = None,
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[FOLDER]", help="Folder of the run (default: the newest run).")
+    ] = None,
 ) -> int:
     """Watch a run: operators, load and latency against the promise, the last decisions. Leave with q or Ctrl-C."""
     chosen, out = find_run(folder), console()

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from sluicegate.cli.status import failing_lines, headline, held
+from sluicegate.cli.status import attached_lines, failing_lines, headline, held
 from sluicegate.report.figures import clock, rate, seconds, share
 from sluicegate.runlog.decision_text import changed
 from sluicegate.runlog.run_record import Line, RunRecord, measured_s
@@ -32,6 +32,7 @@ def top_frame(record: RunRecord, now_s: float, out: Console) -> Group:
         _lines(record, ramp, max(out.width - _BESIDE, 10)),
         Text(""),
         _operators(record, ramp),
+        *(Text(text) for text in attached_lines(record)),
         Text(""),
         *_decisions(record),
         Text("q or Ctrl-C leaves", style="dim"),

@@ -1,4 +1,4 @@
-"""A run as a user asked for it: checked before anything starts."""
+"""A run as a user asked for it, and the folder it lives in."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sluicegate.config.goal_text import duration_s, goal_from
-from sluicegate.errors import BadInput, EnvironmentLacks
-from sluicegate.policy.catalogue import live_policy_entry
+from sluicegate.errors import EnvironmentLacks
+from sluicegate.runlog.redacted import redacted
 
 if TYPE_CHECKING:
     from sluicegate.lab.running.app import App
@@ -22,6 +21,10 @@ if TYPE_CHECKING:
 LOCAL = "local[16]"
 BUNDLED_LENGTH = "120"
 """How long a bundled application is fed where nothing else is said."""
+CYCLE = "60s"
+"""Between two decisions of a policy that decides in cycles (S)."""
+REAL_TIME_POLICY = "drs-gigk"
+"""Who decides in real-time mode: its stages are the queues with servers that DRS models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,51 @@ class GroundAsked:
     executors: str | None = None
     executor_cores: int = 1
     conf: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RealTimeAsked:
+    """Real-time mode; ``kafka`` is where topics are made, each with so many partitions."""
+
+    kafka: str | None = None
+    partitions: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SlotsAsked:
+    """Profiles of operators; with a mapper, executors of ``tasks`` task slots are the slots that threads go to."""
+
+    profiles: Path | None = None
+    mapper: str | None = None
+    routing: str = "even"
+    tasks: int = 8
+    app: str = ""
+
+    @property
+    def conf(self) -> dict[str, str]:
+        """A task waits for its own executor for as long as this before it runs elsewhere."""
+        return {"spark.locality.wait": "10s"} if self.mapper else {}
+
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know of profiles that were measured elsewhere."""
+        if self.profiles is None:
+            return ()
+        from sluicegate.config.profile_file import read_profiles, strange
+
+        found = read_profiles(self.profiles, needed=False)
+        other = [
+            f"profile of {name}: measured in a slot of {one.slot_tasks} task slots, this run has {self.tasks}"
+            for name, one in found.items()
+            if self.mapper and one.slot_tasks not in (None, self.tasks)
+        ]
+        apps = {name: str(one.measured.get("app", self.app)) for name, one in found.items()}
+        elsewhere = [
+            f"profiles of {', '.join(name for name in apps if apps[name] == app)}: measured with {app}, this run is of "
+            f"{self.app}"
+            for app in dict.fromkeys(apps.values())
+            if self.app and app != self.app
+        ]
+        return (*strange(found), *other, *elsewhere)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +100,20 @@ class Wanted:
     fuse: bool = True
     dry_run: bool = False
     again: tuple[str, ...] = ()
+    slots: SlotsAsked = field(default_factory=SlotsAsked)
     by_machine: bool = False
     """Whether a machine that needs long for a batch is promised more time than ``promise`` says."""
+    processors: Mapping[str, int] = field(default_factory=dict)
+    """The allocation that the run begins with; operators that are not named begin with one task."""
+    cycle_s: float = 60.0
+    capacity: Path | None = None
+    """What nodes were measured to sustain of this application."""
+    policy_options: tuple[str, ...] = ()
+    """NAME=VALUE, of the policy."""
+    real_time: RealTimeAsked | None = None
+    """Set in real-time mode."""
+    history: Path | None = None
+    """The load before the run."""
 
     @property
     def endless(self) -> bool:
@@ -78,8 +138,10 @@ class Home:
         return "rows and checkpoints stay there; started again in it, it goes on"
 
     def resume(self, again: Sequence[str]) -> str:
-        """The command that goes on here."""
-        return shlex.join([*again, *(["--folder", str(self.folder)] if self.temporary or self.typed else [])])
+        """The command that goes on here; secrets among its words are for the user to give again."""
+        return shlex.join(
+            [*map(redacted, again), *(["--folder", str(self.folder)] if self.temporary or self.typed else [])]
+        )
 
 
 def the_home(app: App, typed: Path | None, own: bool) -> Home:
@@ -96,82 +158,3 @@ def the_home(app: App, typed: Path | None, own: bool) -> Home:
         raise EnvironmentLacks(
             f"{tempfile.gettempdir()} cannot be written ({problem.strerror}): set TMPDIR, or give --folder"
         ) from None
-
-
-def is_file(name: str) -> bool:
-    """Whether APP names a file of the user's and not a bundled application.
-
-    >>> is_file("app.py"), is_file("jobs/app"), is_file("shop")
-    (True, True, False)
-    """
-    return name.endswith(".py") or "/" in name
-
-
-def options(**given: object) -> tuple[str, ...]:
-    """Options as typed; what was left out is left out.
-
-    >>> options(slo=["mean=3s"], executor_cores=2, no_fuse=True, dry_run=False, load=None)
-    ('--slo', 'mean=3s', '--executor-cores', '2', '--no-fuse')
-    """
-    words: list[str] = []
-    for name, value in given.items():
-        option = f"--{name.replace('_', '-')}"
-        if isinstance(value, list):
-            words += [word for one in value for word in (option, str(one))]
-        elif value is True:
-            words.append(option)
-        elif value is not None and value is not False:
-            words += [option, str(value)]
-    return tuple(words)
-
-
-def the_app(name: str, given: Path | None = None) -> App:
-    """By name or from a file of the user's, fed with the records of ``given`` where there is one."""
-    from sluicegate.lab.apps.catalogue import app_named
-    from sluicegate.lab.running.user_file import app_from
-
-    app = app_from(Path(name)) if is_file(name) else app_named(name)
-    if given is None:
-        return app
-    if app.given is None:
-        raise BadInput(f"application {app.name!r} reads no file: leave --input out")
-    return app.given(given)
-
-
-def the_promise(app: App, slo: Sequence[str] | None) -> tuple[str, ...]:
-    """What the user promises, else what the application does."""
-    texts = tuple(slo) if slo else (app.slo,)
-    goal_from(texts)
-    return texts
-
-
-def the_load(app: App, calm_per_s: float | None, trace: Path | None) -> Load:
-    """It triples and falls back, or follows a trace."""
-    from sluicegate.lab.running.load import from_file, triples
-
-    calm = calm_per_s if calm_per_s is not None else app.calm_per_s
-    if not calm > 0:
-        raise BadInput(f"--rate is {calm:g}: give rows a second, above 0")
-    return from_file(trace, calm) if trace else triples(calm)
-
-
-def the_length_s(text: str | None) -> float:
-    """Without a text for ever."""
-    if text is None:
-        return math.inf
-    length_s = duration_s(text)
-    if not length_s > 0:
-        raise BadInput(f"--seconds is {text}: give a time above 0, such as 60 or 3min")
-    return length_s
-
-
-def the_policy(name: str) -> str:
-    live_policy_entry(name)
-    return name
-
-
-def the_settings(conf: Sequence[str]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in conf]
-    if any(not key or not equals for key, equals, _ in pairs):
-        raise BadInput("--conf takes KEY=VALUE, for example spark.executor.memory=2g")
-    return {key: value for key, _, value in pairs}

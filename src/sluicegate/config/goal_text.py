@@ -10,8 +10,9 @@ from sluicegate.domain import Goal
 from sluicegate.errors import BadInput
 
 _UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "": 1.0}
-_DURATION = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([a-z]*)\s*")
+_DURATION = re.compile(r"\s*((?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*([a-z]*)\s*")
 _LATENCIES = {"mean": "mean_s", "p50": "p50_s", "p95": "p95_s", "p99": "p99_s", "relaxed": "relaxed_s"}
+_FIELDS = {**_LATENCIES, "on_time": "on_time", "cost": "cost_per_hour"}
 
 
 def duration_s(text: str) -> float:
@@ -33,18 +34,15 @@ def goal_from(texts: Iterable[str]) -> Goal:
     {'mean': 2.0, 'p95': 5.0}
     """
     found: dict[str, float] = {}
-    for part in (part for text in texts for part in re.split(r"[,;|]", text) if part.strip()):
+    for part in (part for text in texts for part in re.split(r"[,;|]", text.strip().rstrip(",;|"))):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
             raise BadInput(f"goal {part.strip()!r}: write NAME=VALUE, for example mean=2s or p95=5s")
-        if key in _LATENCIES:
-            found[_LATENCIES[key]] = duration_s(value)
-        elif key == "on_time":
-            found["on_time"] = number_from(value, "on_time")
-        elif key == "cost":
-            found["cost_per_hour"] = number_from(value, "cost")
-        else:
+        if key not in _FIELDS:
             raise BadInput(f"goal {key!r} is not known: use mean, p50, p95, p99, relaxed, on_time or cost")
+        if _FIELDS[key] in found:
+            raise BadInput(f"goal {key!r} is there twice: keep one")
+        found[_FIELDS[key]] = duration_s(value) if key in _LATENCIES else number_from(value, key)
     return Goal(**found)
 
 

@@ -54,6 +54,29 @@ class Table:
             self.fail(f"{key} is {_shown(value)}: give true or false")
         return value
 
+    def numbers(self, key: str) -> tuple[float, ...]:
+        """A list of numbers; empty where there is none."""
+        value = self._get(key, [])
+        if not isinstance(value, list) or not all(
+            isinstance(v, int | float) and not isinstance(v, bool) for v in value
+        ):
+            self.fail(f"{key} is {_shown(value)}: give a list of numbers")
+        return tuple(float(v) for v in value)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of texts; empty where there is none."""
+        value = self._get(key, [])
+        if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+            self.fail(f"{key} is {_shown(value)}: give a list of texts in quotes")
+        return tuple(value)
+
+    def facts(self, key: str) -> dict[str, str]:
+        """A table of texts and numbers, whatever their names; empty where there is none."""
+        value = self._get(key, {})
+        if not isinstance(value, dict) or any(isinstance(v, dict | list) for v in value.values()):
+            self.fail(f"{key} must be a table of texts and numbers: write [{key}] before them")
+        return {str(name): str(v) for name, v in value.items()}
+
     def tables(self, key: str, *, needed: bool = True) -> Iterator[Table]:
         value = self._get(key, None if needed else [])
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):

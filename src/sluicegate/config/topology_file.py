@@ -1,11 +1,12 @@
-"""Topology and profile files: TOML that people write, into the domain's values."""
+"""Topology files: TOML that people write, into the domain's values."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from sluicegate.config.profile_file import read_profile as read_profile
 from sluicegate.config.table import Table, read_toml
-from sluicegate.domain import BatchCosts, Edge, Operator, ProfilePoint, TaskProfile, Topology
+from sluicegate.domain import BatchCosts, Edge, Operator, Topology
 from sluicegate.errors import BadInput
 from sluicegate.model.traffic import flow_of
 
@@ -33,18 +34,6 @@ def read_topology(path: str | Path) -> Topology:
     except BadInput as problem:
         raise BadInput(f"{path}: {problem}") from None
     return topology
-
-
-def read_profile(path: Path) -> TaskProfile:
-    """What one task was measured to do on one slot."""
-    table = read_toml(path)
-    task = table.text("task", path.stem)
-    points = tuple(_point(entry) for entry in table.tables("points"))
-    table.refuse_unknown()
-    try:
-        return TaskProfile(task, points)
-    except BadInput as problem:
-        raise BadInput(f"{path}: {problem}") from None
 
 
 def _operator(entry: Table, mode: str, folder: Path) -> Operator:
@@ -92,16 +81,6 @@ def _edge(entry: Table) -> Edge:
         entry.fail(str(problem))
     entry.refuse_unknown()
     return edge
-
-
-def _point(entry: Table) -> ProfilePoint:
-    threads, rate = entry.count("threads"), entry.number("rate_per_s")
-    cpu, memory = entry.number("cpu", 1.0), entry.number("memory", 0.0)
-    entry.refuse_unknown()
-    try:
-        return ProfilePoint(threads, rate, cpu, memory)
-    except BadInput as problem:
-        entry.fail(str(problem))
 
 
 def _mode(table: Table, default: str) -> str:

@@ -68,7 +68,7 @@ class Columns:
 
 
 def find_columns(names: tuple[str, ...], rows: Rows, wanted: str | None = None) -> Columns:
-    """The columns to read, told from some first rows; ``wanted`` is the load's name or its number from 1.
+    """The columns to read, found by some first rows; ``wanted`` is the load's name or its number from 1.
 
     >>> find_columns(("minute", "sent", "at"), [["0", "44", "1995-08-28T00:00:00"], ["1", "9", "1995-08-28T00:01:00"]])
     Columns(names=('minute', 'sent', 'at'), load=1, time=2, kind='date', time_unit_s=1.0, by_values=False)

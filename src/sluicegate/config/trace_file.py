@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -24,7 +25,7 @@ from sluicegate.errors import BadInput
 Floats = NDArray[np.float64]
 Row = tuple[int, list[str]]
 
-_SAMPLE = 1000  # rows that the columns are told from
+_SAMPLE = 1000  # rows that the columns are found by
 _CHUNK = 65_536
 _MOST_ROWS = 60_000_000  # 1 GB of arrays
 _DELIMITERS = ",;\t|"
@@ -203,8 +204,10 @@ def _plain_dates(cells: list[str]) -> Floats | None:
     if any(len(cell) != len("2020-01-31T12:00:00") for cell in bare):
         return None
     try:
-        return np.array(bare, dtype="datetime64[s]").astype(np.float64)
-    except ValueError:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # NumPy warns of time zones, which it ignores
+            return np.array(bare, dtype="datetime64[s]").astype(np.float64)
+    except (ValueError, UserWarning):
         return None
 
 

@@ -2,8 +2,9 @@
 
 A processor is a slot, an executor a machine of so many slots. The placer first puts the processors on executors that
 are still to come, which says how many there must be; those say how many nodes. More is asked for at once. Less waits
-for the governor's window (``held``): an executor that goes is slow to come back. Then the placer puts the processors
-on the hosts of the executors that are there and warm, which says where the tasks of each operator should run.
+(``held``): an executor that goes is slow to come back; what the processors waited in the governor's window counts.
+Then the placer puts the processors on the hosts of the executors that are there and warm, which says where the tasks
+of each operator should run.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sluicegate.control.governor import held
 from sluicegate.control.rules import Ledger
-from sluicegate.domain import Bundle, Change, FleetSeen, NodeSeen, Topology, Vm
+from sluicegate.domain import Bundle, Change, FleetSeen, NodeSeen, Situation, Topology, Vm
 from sluicegate.errors import Infeasible
 from sluicegate.place.extra_slots import place_with_extra_slots
+from sluicegate.place.moving import Moved, MovingPlacer, ground_of
 from sluicegate.place.placer import DoesNotFit, Placer
 
 Places = Mapping[str, tuple[str, ...]]
@@ -33,6 +36,10 @@ class Capacity:
     leaving: tuple[str, ...]
     places: Places
     changes: tuple[Change, ...]
+    memory: Any = None
+    """Of a placer that goes on from what runs."""
+    short: str = ""
+    """What there may not be enough of, where that is so."""
 
 
 def capacity_for(
@@ -44,30 +51,74 @@ def capacity_for(
     fleet: FleetSeen,
     places: Places,
     more_nodes: int = 0,
+    whole_nodes: int | None = None,
+    seen: Situation | None = None,
+    memory: Any = None,
+    late: bool = False,
+    waited_s: float = 0.0,
 ) -> tuple[Ledger, Capacity]:
     """The executors, nodes and places for ``running``; ``places`` are those of before.
 
-    ``more_nodes`` are wanted beside what the slots need, for their cores.
+    ``more_nodes`` are wanted beside what the slots need, for their cores. ``whole_nodes`` is how many there shall be,
+    from a policy that decides nodes and when: then the executors are those that fit on them, at once. A placer that
+    goes on from what runs does so by what was ``seen``, with the ``memory`` it returned the last time. ``waited_s`` is
+    for how long fewer processors were enough before the governor took them away.
     """
     shape = fleet.shape
-    for_slots = executors_for(topology, placer, running, shape.slots_per_executor)
-    needed = shape.within(for_slots + more_nodes * _on_one(fleet))
+    memory, moved = _moved(topology, placer, running, fleet, places, seen, memory, late)
+    if moved is None:
+        for_slots = executors_for(topology, placer, running, shape.slots_per_executor)
+        found, why = places_for(topology, placer, running, fleet)
+    else:
+        stay = sum(one.host not in moved.leaving for one in fleet.executors)
+        for_slots = max(-(-sum(running.values()) // shape.slots_per_executor), stay)
+        found, why, more_nodes = moved.places, "; ".join(moved.reasons), more_nodes + moved.more_nodes
     have = fleet.requested if fleet.requested is not None else len(fleet.executors)
-    ledger, want = held(ledger, now_s, needed, have, shape.settle_s)
+    if whole_nodes is None:
+        needed = shape.within(for_slots + more_nodes * on_one_node(fleet))
+        ledger, want = held(ledger, now_s, needed, have, shape.settle_s - waited_s)
+    else:
+        want = shape.within(whole_nodes * on_one_node(fleet))
     nodes, leaving = nodes_for(fleet, want)
-    found, why = places_for(topology, placer, running, fleet)
+    if moved is not None and moved.leaving and fleet.nodes is not None:
+        leaving = tuple(dict.fromkeys((*leaving, *(n.name for n in fleet.nodes if n.host in moved.leaving))))
+        nodes = len(fleet.nodes) - len(leaving)
     changes = []
     if want != have:
         total = sum(running.values())
         reason = f"{total} processors need {shape.within(for_slots)} executors of {shape.slots_per_executor} slots"
-        reason += f", their batches the cores of {more_nodes} more nodes" if more_nodes else ""
+        reason += f", and their batches the cores of {more_nodes} more nodes" if more_nodes else ""
+        reason += f"; {why}" if moved is not None and why else ""
+        if whole_nodes is not None:
+            reason = f"{whole_nodes} nodes were decided, each with {on_one_node(fleet)} executors"
         changes.append(Change("executors", str(have), str(want), reason))
     if nodes is not None and fleet.nodes is not None and nodes != len(fleet.nodes):
         reason = f"{want} executors do not need {', '.join(leaving)}" if leaving else _no_room(fleet, want)
         changes.append(Change("nodes", str(len(fleet.nodes)), str(nodes), reason))
     if dict(found) != dict(places):
         changes.append(Change("places", told(places), told(found), why))
-    return ledger, Capacity(want, nodes, leaving, found, tuple(changes))
+    return ledger, Capacity(want, nodes, leaving, found, tuple(changes), memory)
+
+
+def _moved(
+    topology: Topology,
+    placer: Placer,
+    running: Mapping[str, int],
+    fleet: FleetSeen,
+    places: Places,
+    seen: Situation | None,
+    memory: Any,
+    late: bool,
+) -> tuple[Any, Moved | None]:
+    """What a placer that goes on from what runs makes of it; ``None`` where it cannot: nothing is placed yet, or
+    executors are being made warm."""
+    known = bool(places) and all(places.get(name) for name in topology.names)
+    if seen is None or not known or not isinstance(placer, MovingPlacer) or len(fleet.warm) < len(fleet.executors):
+        return memory, None
+    slots = Counter[str]()
+    for executor in fleet.warm:
+        slots[executor.host] += executor.slots
+    return placer.move(memory, topology, running, ground_of(seen, slots, places, late))
 
 
 def executors_for(topology: Topology, placer: Placer, running: Mapping[str, int], slots_per_executor: int) -> int:
@@ -102,7 +153,7 @@ def nodes_for(fleet: FleetSeen, executors: int) -> tuple[int | None, tuple[str, 
     slots = [node.slots for node in nodes]
     missing = executors - shape.on(slots)
     if missing > 0:
-        return len(nodes) + math.ceil(missing / _on_one(fleet)), ()
+        return len(nodes) + math.ceil(missing / on_one_node(fleet)), ()
     if not fleet.complete or len(fleet.executors) > executors:
         return len(nodes), ()  # executors come and go first: which nodes are empty then is seen then
     return _without_empty(fleet, nodes, executors)
@@ -133,7 +184,7 @@ def places_for(topology: Topology, placer: Placer, running: Mapping[str, int], f
     if not isinstance(found, DoesNotFit):
         hosts = {name: _hosts(found.threads(name)) for name in topology.names}
         return hosts, f"placed by {placer.name}: {told(hosts)}"
-    waits = f", {cold} executors are being made warm" if cold else ""
+    waits = f", {cold} executors are warming up" if cold else ""
     anywhere = dict.fromkeys(topology.names, tuple(sorted(slots))) if cold and slots else {}
     return anywhere, f"places are Spark's choice: {found.why}{waits}"
 
@@ -164,7 +215,7 @@ def _hosts(threads: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(slot.rpartition("/")[0] for slot, count in threads.items() for _ in range(count))
 
 
-def _on_one(fleet: FleetSeen) -> int:
+def on_one_node(fleet: FleetSeen) -> int:
     """Executors on one more node, as large as the largest there is."""
     largest = max((node.slots for node in fleet.nodes or ()), default=fleet.shape.slots_per_executor)
     return max(fleet.shape.on([largest]), 1)

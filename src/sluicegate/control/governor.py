@@ -95,7 +95,7 @@ def _metrics(request: Request, rules: Rules) -> Refusal | None:
 def _one_at_a_time(request: Request) -> Refusal | None:
     if not request.rescaling or request.starting:
         return None
-    return Refusal("one at a time", "a rescale is still under way: 1 of at most 1")
+    return Refusal("one at a time", "a rescale is still under way: nothing moves until it is in force")
 
 
 def _as_asked(request: Request) -> Request:
@@ -119,7 +119,12 @@ def _not_taken_yet(request: Request, want: dict[str, int]) -> tuple[dict[str, in
 
 def _bounded(request: Request, limits: Limits) -> tuple[dict[str, int], tuple[Refusal, ...]]:
     asked = {name: request.want.get(name, have) for name, have in request.have.items()}
-    inside = not limits.most_of and limits.least <= min(asked.values()) and max(asked.values()) <= limits.most
+    inside = (
+        not limits.most_of
+        and not limits.least_of
+        and limits.least <= min(asked.values())
+        and max(asked.values()) <= limits.most
+    )
     want = asked if inside else {name: limits.clamp(name, count) for name, count in asked.items()}
     notes = []
     if not inside:
@@ -159,7 +164,7 @@ def _not_below_recent(
             age = request.now_s - ledger.wanted[0][0]
             notes.append(
                 Refusal(
-                    "window", f"{name}: {want[name]} wanted, but {recent} was within the last {age:.3g} s: {out[name]}"
+                    "window", f"{name}: {want[name]} wanted, but {recent} were within the last {age:.3g} s: {out[name]}"
                 )
             )
     return out, tuple(notes)
@@ -170,7 +175,7 @@ def _not_while_late(request: Request, want: dict[str, int], rules: Rules) -> tup
     # on cores that are all busy it is fewer tasks that make rows come out sooner
     if fewer <= 0 or request.late is None or request.late <= rules.calm_share or request.crowded:
         return want, ()
-    why = f"latency is at {request.late:.2f}x its bound, {fewer} processors fewer only below {rules.calm_share:g}x"
+    why = f"latency is at {request.late:.2f}x its bound: {fewer} processors are taken only below {rules.calm_share:g}x"
     return {name: max(count, request.have[name]) for name, count in want.items()}, (Refusal("calm", why),)
 
 

@@ -2,22 +2,98 @@
 
 A key must keep its group and a group its state, so rows cannot be redirected; groups can. When the number of tasks
 changes the fewest groups move (Es-Stream Eq 23 and 24). Where one task lasts much longer than the mean of all, groups
-are spread by their measured load; not for little, since a group that moves to another executor loads its state there.
+are spread by their measured load. A group that moves to another executor loads its state there, so a move has to
+bring the largest load down by more than
+
+    a tenth of it, a tenth of a batch, and what noise makes of it: five times the standard deviation, from look to
+    look, of the busiest task's share of the load
+
+and it is not made again before its effect was measured.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from sluicegate.policy.balanced_groups import largest_load, rebalance
-from sluicegate.policy.key_groups import Owners, ranges, repartition
+from sluicegate.control.rules import SLIGHT
+from sluicegate.policy.key_groups import Owners, largest_load, ranges, rebalance, repartition
 
-_UNEVEN, _WORTH = 1.25, 0.9
-"""A task this much above the mean is worth a look; new owners must bring the largest down to this share of it."""
+_DEVIATIONS = 5.0
+"""At half noise moves groups of an even load three times as often; at double a group of four times the load waits."""
+_LOOKS = 4
+"""With fresh loads before the next move. At half the loads are still those of batches before the move."""
+_MEMORY = 20
+"""Looks over which noise is learned. Half: its measure is noisy itself. Double: a load that changed moves later."""
 
 
-def owners_for(before: Sequence[int], groups: int, tasks: int, loads_s: Sequence[float] = ()) -> tuple[Owners, str]:
-    """The task of every group, from 0, and why; what was chosen last stays while it is good enough.
+@dataclass(frozen=True, slots=True)
+class GroupsSeen:
+    """The loads of one operator's groups so far, as shares of all: mean, variance, and looks since the last move."""
+
+    mean: tuple[float, ...] = ()
+    variance: tuple[float, ...] = ()
+    looks: int = 0
+    since_move: int = _LOOKS
+
+    def after(self, loads_s: Sequence[float]) -> GroupsSeen:
+        """With one look's loads; shares, because a load that triples is no noise."""
+        total = math.fsum(loads_s)
+        if not loads_s or total <= 0:
+            return self
+        shares = tuple(load / total for load in loads_s)
+        if len(self.mean) != len(shares):
+            return GroupsSeen(shares, (0.0,) * len(shares), 1, self.since_move + 1)
+        weight = 1 / min(self.looks + 1, _MEMORY)
+        pairs = list(zip(self.mean, self.variance, shares, strict=True))
+        return GroupsSeen(
+            tuple(m + weight * (x - m) for m, _, x in pairs),
+            tuple((1 - weight) * (v + weight * (x - m) ** 2) for m, v, x in pairs),
+            self.looks + 1,
+            self.since_move + 1,
+        )
+
+    def noise_s(self, owners: Sequence[int], loads_s: Sequence[float]) -> float:
+        """One standard deviation of the busiest task's load; 0 where it was not seen often enough to tell.
+
+        Groups have the same noise in proportion to their load: that of all together is known after a few looks.
+        """
+        if len(self.mean) != len(loads_s):
+            return 0.0
+        squared = math.fsum(self.variance) / math.fsum(m * m for m in self.mean)
+        busiest = max(set(owners), key=lambda task: sum(s for o, s in zip(owners, loads_s, strict=True) if o == task))
+        own = (m * m for owner, m in zip(owners, self.mean, strict=True) if owner == busiest)
+        return math.sqrt(squared * math.fsum(own)) * math.fsum(loads_s)
+
+
+def moved_for(
+    seen: GroupsSeen, before: Owners, tasks: int, loads_s: Sequence[float], batch_s: float | None
+) -> tuple[GroupsSeen, Owners, str]:
+    """What was seen, the task of every group and why, after one look; ``loads_s`` is empty where none was measured.
+
+    What a look shows has to stand out against the noise of all before it; the mean of many looks has less noise, so
+    that a small, lasting difference is moved too.
+    """
+    stays, why = owners_for(before, len(before), tasks)
+    after = seen.after(loads_s)
+    if stays != tuple(before):
+        return replace(after, since_move=0), stays, why
+    if not loads_s or after.since_move <= _LOOKS:
+        return after, stays, why
+    part_s, noise_s = SLIGHT * (batch_s or 0.0), _DEVIATIONS * seen.noise_s(stays, loads_s)
+    means_s = tuple(share * math.fsum(loads_s) for share in after.mean)
+    for load_s, noise in ((loads_s, noise_s), (means_s, noise_s / math.sqrt(min(after.looks, _MEMORY)))):
+        owners, why = owners_for(stays, len(stays), tasks, load_s, max(part_s, noise))
+        if owners != stays:
+            return replace(after, since_move=0), owners, why
+    return after, stays, ""
+
+
+def owners_for(
+    before: Sequence[int], groups: int, tasks: int, loads_s: Sequence[float] = (), least_saved_s: float = 0.0
+) -> tuple[Owners, str]:
+    """The task of every group, from 0, and why; what was chosen last stays unless more than ``least_saved_s`` is saved.
 
     >>> owners_for((), 4, 2, [3.0, 3.0, 0.5, 0.5])
     ((1, 0, 1, 0), 'the busiest of 2 tasks takes 3.5 s a batch instead of 6 s')
@@ -33,10 +109,8 @@ def owners_for(before: Sequence[int], groups: int, tasks: int, loads_s: Sequence
         why = f"{len(after.moves)} of {groups} groups move: {len(set(owners))} -> {tasks} tasks"
         owners = after.after
     if len(loads_s) == groups and 1 < tasks < groups:
-        largest = largest_load(owners, loads_s)
-        if largest > _UNEVEN * sum(loads_s) / tasks:
-            fresh = rebalance(owners, loads_s, tasks).after
-            lower = largest_load(fresh, loads_s)
-            if lower <= _WORTH * largest:
-                return fresh, f"the busiest of {tasks} tasks takes {lower:.3g} s a batch instead of {largest:.3g} s"
+        fresh = rebalance(owners, loads_s, tasks).after
+        largest, lower = largest_load(owners, loads_s), largest_load(fresh, loads_s)
+        if largest - lower > max(SLIGHT * largest, least_saved_s):
+            return fresh, f"the busiest of {tasks} tasks takes {lower:.3g} s a batch instead of {largest:.3g} s"
     return owners, why

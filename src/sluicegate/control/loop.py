@@ -6,18 +6,20 @@ Spark drive the same function; only the shell around it differs.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from statistics import median
 from typing import Any
 
-import numpy as np
-
-from sluicegate.control.capacity import Places, capacity_for
+from sluicegate.control.capacity import Capacity, Places, capacity_for
+from sluicegate.control.changes import with_changes
 from sluicegate.control.governor import govern
-from sluicegate.control.groups import owners_for
-from sluicegate.control.rules import Ledger, Request, Rules
+from sluicegate.control.group_count import GroupsAsked, with_group_counts
+from sluicegate.control.groups import GroupsSeen, moved_for
+from sluicegate.control.hot_key import within_hot_keys
+from sluicegate.control.request import lateness, request_for
+from sluicegate.control.rules import Ledger, Rules
+from sluicegate.control.slots import SlotMapping, slots_and_places
 from sluicegate.domain import (
     Change,
     Decision,
@@ -36,10 +38,7 @@ from sluicegate.measure.smoothing import Smoothing
 from sluicegate.model.learned import Learned
 from sluicegate.model.traffic import pipeline_rate
 from sluicegate.place.placer import Placer
-from sluicegate.policy.demand import stations_of
 from sluicegate.policy.policy import Policy
-
-_PACE_MOVED = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +54,10 @@ class Settings:
     forecaster: Forecaster[Any] | None = None
     forecast_steps: int = 12
     placer: Placer | None = None
+    slots: SlotMapping | None = None
+    """Where executors are the slots of a planner that packs threads."""
+    every_nth_batch: int = 1
+    """Of a look's batches every so many-th is learned from (DRS's N_m)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +82,40 @@ class LoopState:
     bucket: Bucket | None = None
     ledger: Ledger = field(default_factory=Ledger)
     places: Places = field(default_factory=dict)
+    groups: Mapping[str, GroupsSeen] = field(default_factory=dict)
     shares: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     pace_s: Mapping[str, float] = field(default_factory=dict)
+    key_groups: Mapping[str, GroupsAsked] = field(default_factory=dict)
+    placing: Any = None
+    asked_for: tuple[Change, ...] = ()
+    """Changes of executors, nodes and places that the last tick still asked for."""
     situation: Situation | None = None
     """What was last planned for; ``None`` before anything could be."""
 
 
-def start(settings: Settings) -> LoopState:
-    """The state before the first tick."""
+def start(settings: Settings, history_per_s: Sequence[float] = ()) -> LoopState:
+    """The state before the first tick; ``history_per_s`` is the load before it, a rate for each step of the forecaster.
+
+    >>> from sluicegate.domain import Edge, Operator
+    >>> from sluicegate.forecast.catalogue import forecaster
+    >>> from sluicegate.policy.papers.drs import Drs
+    >>> one = Topology("t", (Operator("a", 10.0),), (Edge("source", "a"),))
+    >>> settings = Settings(one, Drs(), forecaster=forecaster("arma", step_s=1.0))
+    >>> start(settings, [20.0 + step % 7 for step in range(100)]).forecast is not None, start(settings).forecast
+    (True, None)
+    """
+    memory, forecaster = None, settings.forecaster
+    if forecaster is not None:
+        memory = forecaster.start()
+        for rate_per_s in history_per_s:
+            memory = forecaster.learn(memory, rate_per_s)
     return LoopState(
         settings=settings,
         gauges=Gauges(settings.topology.names, settings.smoothing),
         learned=Learned.start(settings.topology),
         plan_memory=settings.policy.start(),
-        forecast_memory=settings.forecaster.start() if settings.forecaster else None,
+        forecast_memory=memory,
+        forecast=forecaster.forecast(memory, settings.forecast_steps) if forecaster and len(history_per_s) else None,
     )
 
 
@@ -107,6 +130,7 @@ def tick(state: LoopState, observation: Observation, now_s: float) -> tuple[Loop
     >>> dict(decision.running), decision.rescales[0].reason
     ({'a': 4}, '1 -> 4 at 250% busy')
     """
+    observation = _sampled(observation, state.settings.every_nth_batch)
     gauges, seen = state.gauges.read(observation)
     state = replace(state, gauges=gauges, learned=state.learned.after(observation, seen))
     if seen.arrivals_per_s is None or not all(name in seen.running for name in state.settings.topology.names):
@@ -116,6 +140,14 @@ def tick(state: LoopState, observation: Observation, now_s: float) -> tuple[Loop
     situation = _situation(state, seen, pipeline_rate(state.settings.topology, seen.arrivals_per_s), now_s)
     memory, proposal = state.settings.policy.propose(state.plan_memory, situation)
     return _act(state, memory, situation, proposal)
+
+
+def _sampled(observation: Observation, every_nth: int) -> Observation:
+    """With every so many-th batch of each operator."""
+    if every_nth <= 1:
+        return observation
+    operators = {name: replace(o, batches=o.batches[::every_nth]) for name, o in observation.operators.items()}
+    return replace(observation, operators=operators)
 
 
 def _forecast(state: LoopState, observation: Observation, now_s: float) -> LoopState:
@@ -154,21 +186,28 @@ def _situation(state: LoopState, seen: Observation, rate_per_s: float, now_s: fl
 def _act(state: LoopState, memory: Any, situation: Situation, proposal: Proposal) -> tuple[LoopState, Decision]:
     """Let the governor judge the proposal, and place what moves."""
     settings = state.settings
-    request = replace(_request(situation, proposal.processors), crowded=proposal.crowded)
+    helpful, hot = within_hot_keys(situation, proposal.processors)
+    asked, kept, more_groups, notes = with_group_counts(state.key_groups, situation, helpful)
+    proposal = replace(proposal, processors=kept)
+    request = replace(request_for(situation, proposal.processors), crowded=proposal.crowded)
     ledger, verdict = govern(state.ledger, request, settings.rules, settings.limits)
     late = tuple(Refusal("overdue", why) for why in situation.observation.overdue)
     decision = Decision(
         at_s=situation.now_s,
         running=verdict.running,
         rescales=verdict.rescales,
-        refusals=(*verdict.refusals, *late),
+        refusals=(*hot, *notes, *verdict.refusals, *late),
         reasons=proposal.reasons,
         proposal=proposal,
         shares=proposal.shares,
         pace_s=proposal.pace_s,
+        key_groups={name: one.count for name, one in asked.items() if one.count},
     )
-    ledger, decision = _with_capacity(state, ledger, situation, proposal, decision)
-    decision = _with_changes(state, _with_groups(situation, decision))
+    ledger, decision, placing = _with_capacity(state, ledger, situation, proposal, decision)
+    asked_for, decision = decision.changes, _without_repeats(state, decision)
+    groups, decision = _with_groups(state.groups, situation, decision)
+    decision = with_changes(decision, state.shares, state.pace_s)
+    decision = replace(decision, changes=(*decision.changes, *more_groups))
     return (
         replace(
             state,
@@ -176,21 +215,47 @@ def _act(state: LoopState, memory: Any, situation: Situation, proposal: Proposal
             ledger=ledger,
             situation=situation,
             places=decision.places,
+            groups=groups,
             shares=decision.shares,
             pace_s=decision.pace_s,
+            key_groups=asked,
+            placing=placing,
+            asked_for=asked_for,
         ),
         decision,
     )
 
 
+def _without_repeats(state: LoopState, decision: Decision) -> Decision:
+    """A node takes many looks to come: what was decided before is decided once."""
+    known = {(change.what, change.have, change.want) for change in state.asked_for}
+    fresh = tuple(c for c in decision.changes if (c.what, c.have, c.want) not in known)
+    return replace(decision, changes=fresh)
+
+
 def _with_capacity(
     state: LoopState, ledger: Ledger, situation: Situation, proposal: Proposal, decision: Decision
-) -> tuple[Ledger, Decision]:
+) -> tuple[Ledger, Decision, Any]:
     """Executors, nodes and places for what was decided, where there are any to decide on."""
     fleet, settings = situation.observation.fleet, state.settings
     if fleet is None or settings.placer is None:
-        return ledger, decision
+        return ledger, decision, state.placing
+    late = lateness(situation)
     running = decision.running
+    if settings.slots is not None and proposal.bundles:
+        ledger, found, shares = slots_and_places(
+            ledger,
+            situation.now_s,
+            situation.topology,
+            settings.slots,
+            proposal,
+            running,
+            fleet,
+            state.places,
+            settings.rules.settle_down_s,
+        )
+        decision = replace(decision, shares={**decision.shares, **shares})
+        return ledger, _with(decision, found), state.placing
     ledger, found = capacity_for(
         ledger,
         situation.now_s,
@@ -200,93 +265,41 @@ def _with_capacity(
         fleet,
         state.places,
         proposal.more_nodes,
+        proposal.nodes,
+        situation,
+        state.placing,
+        late is not None and late > 1,
+        settings.rules.settle_down_s,
     )
-    return ledger, replace(
+    return ledger, _with(decision, found), found.memory
+
+
+def _with(decision: Decision, found: Capacity) -> Decision:
+    return replace(
         decision,
         executors=found.executors,
         nodes=found.nodes,
         leaving=found.leaving,
         places=found.places,
         changes=found.changes,
+        refusals=(*decision.refusals, *([Refusal("slots", found.short)] if found.short else [])),
     )
 
 
-def _with_groups(situation: Situation, decision: Decision) -> Decision:
+def _with_groups(
+    known: Mapping[str, GroupsSeen], situation: Situation, decision: Decision
+) -> tuple[Mapping[str, GroupsSeen], Decision]:
     """The owners of key groups for what was decided; they stay while a rescale is under way."""
     seen, groups, changes = situation.observation, dict[str, tuple[int, ...]](), list[Change]()
+    memory = dict[str, GroupsSeen]()
     for name, before in seen.groups.items():
         loads = () if seen.rescaling else seen.of(name).group_s
-        owners, why = owners_for(before, len(before), decision.running[name], loads)
+        took_s = [batch.duration_s for batch in seen.of(name).batches]
+        memory[name], owners, why = moved_for(
+            known.get(name, GroupsSeen()), before, decision.running[name], loads, median(took_s) if took_s else None
+        )
         groups[name] = owners
         if owners != tuple(before):
             moved = sum(a != b for a, b in zip(before, owners, strict=True))
-            changes.append(Change(f"key groups of {name}", "as they were", f"{moved} moved", why))
-    return replace(decision, groups=groups, changes=(*decision.changes, *changes))
-
-
-def _with_changes(state: LoopState, decision: Decision) -> Decision:
-    """Shares that are given or withdrawn, and paces that move by more than a tenth, as changes with their reasons."""
-    changes = [
-        Change(f"shares of {name}", _shares(state.shares.get(name)), _shares(decision.shares.get(name)), why)
-        for name in dict.fromkeys((*state.shares, *decision.shares))
-        if state.shares.get(name) != decision.shares.get(name)
-        for why in [next((r for r in decision.reasons if r.startswith(f"{name}: ")), "as the policy proposes")]
-    ]
-    for name, pace in decision.pace_s.items():
-        before = state.pace_s.get(name, 0.0)
-        if not _same_pace(pace, before):
-            why = "batches start as rarely as the promise allows" if pace else "batches start back to back"
-            changes.append(Change(f"pace of {name}", f"{before:.3g} s", f"{pace:.3g} s", why))
-    known = {name: state.pace_s.get(name, 0.0) for name in decision.pace_s}
-    kept = {name: known[name] if _same_pace(p, known[name]) else p for name, p in decision.pace_s.items()}
-    return replace(decision, pace_s=kept, changes=(*decision.changes, *changes))
-
-
-def _same_pace(pace_s: float, before_s: float) -> bool:
-    """A pace that moved by a few percent is not worth a new plan."""
-    return abs(pace_s - before_s) <= _PACE_MOVED * max(before_s, 0.05)
-
-
-def _shares(shares: tuple[float, ...] | None) -> str:
-    return "equal" if not shares else ", ".join(f"{share:.0%}" for share in shares)
-
-
-def _request(situation: Situation, want: Mapping[str, int]) -> Request:
-    operators, arrivals = situation.topology.operators, situation.operator_arrivals_per_s
-    have = {o.name: situation.running[o.name] for o in operators}
-    then = {name: max(want.get(name, count), 1) for name, count in have.items()}
-    offered = {o.name: arrivals[o.name] / o.service_per_s for o in operators}
-    busiest = max(offered[name] / count for name, count in then.items())
-    return Request(
-        now_s=situation.now_s,
-        observed_at_s=situation.observation.at_s,
-        arrivals_per_s=situation.arrivals_per_s,
-        rescaling=situation.observation.rescaling,
-        starting=situation.observation.starting,
-        unmeasured=situation.observation.unmeasured,
-        asked=situation.observation.asked,
-        have=have,
-        want=want,
-        utilisation={name: offered[name] / count for name, count in have.items()},
-        late=lateness(situation),
-        sojourns_s=partial(_sojourns, situation, have, then),
-        capacity_want_per_s=situation.arrivals_per_s / busiest if busiest > 0 else math.inf,
-    )
-
-
-def _sojourns(situation: Situation, have: Mapping[str, int], then: Mapping[str, int]) -> tuple[float, float]:
-    stations = stations_of(situation)
-    before, after = (np.array(list(k.values()), dtype=np.int64) for k in (have, then))
-    return stations.total_mean_s(before), stations.total_mean_s(after)
-
-
-def lateness(situation: Situation) -> float | None:
-    """The worst of the measured latencies over their bounds; above 1 the promise is broken."""
-    sojourn = situation.observation.sojourn
-    if sojourn is None:
-        return None
-    measured = {"mean": sojourn.mean_s, "p50": sojourn.p50_s, "p95": sojourn.p95_s, "p99": sojourn.p99_s}
-    ratios = [
-        value / bound for what, bound in situation.goal.latency_bounds.items() if (value := measured[what]) is not None
-    ]
-    return max(ratios, default=None)
+            changes.append(Change(f"key groups of {name}", "", f"{moved} of {len(before)} moved", why))
+    return memory, replace(decision, groups=groups, changes=(*decision.changes, *changes))

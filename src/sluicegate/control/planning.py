@@ -7,28 +7,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sluicegate.control.settings import Known, policy_for
 from sluicegate.domain import Bundle, Goal, Limits, Operator, Placement, Prediction, Proposal, Situation, Topology
 from sluicegate.errors import Infeasible
-from sluicegate.model.mapping_rate import Routing, mapping_rate
+from sluicegate.model.mapping_rate import Routing, VmLoad, mapping_rate, vm_loads
 from sluicegate.model.sojourn import predict
-from sluicegate.place.catalogue import placer
+from sluicegate.place.catalogue import COMPARES_EVERY_NODE, placer
 from sluicegate.place.extra_slots import place_with_extra_slots
+from sluicegate.policy.allotment import bundles_of
 from sluicegate.policy.catalogue import policy_entry
 from sluicegate.policy.demand import situation_at, stations_of
 from sluicegate.policy.settle import settle
 from sluicegate.policy.spread import sustained_per_s
 from sluicegate.policy.vms import VM_SIZES, rent
-from sluicegate.policy.whole_slots import bundles_of
 
 if TYPE_CHECKING:
     from sluicegate.policy.catalogue import AnyPolicy
 
-# Beyond this many threads nobody reads a mapping, and the slower mappers would take minutes.
 MOST_MAPPED_THREADS = 200_000
+"""Beyond this many nobody reads a mapping; half of it cuts plans that people look at, double only takes longer."""
+MOST_COMPARED = 10 * MOST_MAPPED_THREADS
+"""Threads x nodes for mappers that compare every node for every thread: about 10 s, at double 20 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class Plan:
     cost_per_hour: float
     feasible: bool
     reasons: tuple[str, ...]
+    vm_loads: Mapping[str, VmLoad] = field(default_factory=dict)
+    routing: Routing = Routing.EVEN
 
 
 def make_plan(
@@ -58,6 +62,8 @@ def make_plan(
     mapper: str | None = None,
     vm_sizes: tuple[int, ...] = VM_SIZES,
     source_rates: Mapping[str, float] | None = None,
+    routing: Routing = Routing.EVEN,
+    options: Mapping[str, object] | None = None,
 ) -> Plan:
     """The plan of one policy; a goal that cannot be met gives the best there is, ``feasible`` false, and says why.
 
@@ -69,12 +75,12 @@ def make_plan(
     """
     goal, limits, entry = goal or Goal(), limits or Limits(), policy_entry(policy)
     situation = situation_at(topology, rate_per_s, goal, limits, source_rates)
-    proposal = proposal_at(policy_for(policy, known=Known(load_per_s=(rate_per_s,))), situation)
+    proposal = proposal_at(policy_for(policy, known=Known(load_per_s=(rate_per_s,)), options=options), situation)
     bundles = bundles_of(topology, proposal.processors, proposal)
     needed = _slots(proposal, bundles)
     placement, notes = _mapped(topology, bundles, needed, mapper or entry.mapper, vm_sizes)
     fleet = rent(needed + placement.extra_slots, vm_sizes, limits.price_per_slot_hour)
-    predicted = _predicted(topology, rate_per_s, proposal, placement, source_rates)
+    predicted = _predicted(topology, rate_per_s, proposal, placement, source_rates, routing)
     broken = _broken(goal, predicted, fleet.cost_per_hour)
     enough = predicted.rate_per_s >= rate_per_s * (1 - 1e-9)
     return Plan(
@@ -90,7 +96,16 @@ def make_plan(
         cost_per_hour=fleet.cost_per_hour,
         feasible=proposal.feasible and enough and not broken,
         reasons=(*proposal.reasons, *notes, *placement.reasons, *_strained(predicted, rate_per_s), *broken),
+        vm_loads=_loads(topology, placement, min(rate_per_s, predicted.rate_per_s), routing),
+        routing=routing,
     )
+
+
+def _loads(topology: Topology, placement: Placement, rate_per_s: float, routing: Routing) -> Mapping[str, VmLoad]:
+    """CPU and memory of every machine at the rate that is carried, where profiles tell them."""
+    if not placement.slots or not any(operator.profile for operator in topology.operators):
+        return {}
+    return vm_loads(topology, placement, rate_per_s, routing)
 
 
 def proposal_at(policy: AnyPolicy, situation: Situation, settled: bool = True) -> Proposal:
@@ -124,8 +139,13 @@ def _mapped(
 ) -> tuple[Placement, tuple[str, ...]]:
     chosen = placer(mapper)
     threads = sum(bundle.threads for bundle in bundles)
-    if threads > MOST_MAPPED_THREADS:
-        return Placement((), {}), (f"not mapped: {threads:,} threads, at most {MOST_MAPPED_THREADS:,} are",)
+    most = MOST_MAPPED_THREADS
+    if mapper in COMPARES_EVERY_NODE:
+        most = min(most, max(MOST_COMPARED // math.ceil(slots / max(vm_sizes)), 1))
+    if threads > most:
+        return Placement((), {}), (
+            f"not mapped: {threads:,} threads, {mapper} maps at most {most:,} on {slots:,} slots",
+        )
     try:
         placement = place_with_extra_slots(chosen, topology, bundles, slots, vm_sizes)
     except Infeasible as problem:
@@ -140,9 +160,10 @@ def _predicted(
     proposal: Proposal,
     placement: Placement,
     source_rates: Mapping[str, float] | None,
+    routing: Routing,
 ) -> Prediction:
     """Latency and rate of the plan; threads that share a slot serve at the rate their profile gives them together."""
-    real = topology.with_operators(_as_placed(topology, proposal, placement))
+    real = topology.with_operators(_as_placed(topology, proposal, placement, routing))
     return predict_allocation(real, rate_per_s, proposal.processors, source_rates)
 
 
@@ -163,12 +184,12 @@ def predict_allocation(
     return predict(topology, stations, processors, sustained_per_s(topology, dict(processors)))
 
 
-def _as_placed(topology: Topology, proposal: Proposal, placement: Placement) -> tuple[Operator, ...]:
+def _as_placed(topology: Topology, proposal: Proposal, placement: Placement, routing: Routing) -> tuple[Operator, ...]:
     if not placement.slots or not any(operator.profile for operator in topology.operators):
         return topology.operators
     tasks = mapping_rate(topology, placement).tasks
     return tuple(
-        replace(o, service_per_s=tasks[o.name].rate_per_s(Routing.SLOT_AWARE) / proposal.processors[o.name])
+        replace(o, service_per_s=tasks[o.name].rate_per_s(routing) / proposal.processors[o.name])
         if o.profile is not None and tasks[o.name].threads
         else o
         for o in topology.operators

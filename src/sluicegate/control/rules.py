@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from sluicegate.domain import Refusal, Rescale
 from sluicegate.errors import BadInput
 
+SLIGHT = 0.1
+"""A share that is not worth a change: within it paces, processors and owners of key groups stay, and key groups kept
+for growth may make a batch so much longer. Half: changes for noise. Double: a task a fifth behind the others stays."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -20,7 +24,7 @@ class Rules:
 
     cooldown_s: float = 30.0
     settle_down_s: float = 300.0
-    dead_band: float = 0.10
+    dead_band: float = SLIGHT
     must_share: float = 0.95
     horizon_s: float = 600.0
     pause_s: float = 1.0

@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 from sluicegate.control.loop import Settings
 from sluicegate.control.rules import Rules
+from sluicegate.control.slots import SlotMapping
 from sluicegate.domain import Goal, Limits, Topology
 from sluicegate.domain.topology import require
 from sluicegate.errors import BadInput
 from sluicegate.forecast.catalogue import forecaster
 from sluicegate.measure.smoothing import Smoothing
 from sluicegate.place.catalogue import placer
+from sluicegate.place.placer import Placer
 from sluicegate.policy.catalogue import PolicyEntry, policy_entry
 from sluicegate.policy.in_steps import InSteps
 from sluicegate.policy.on_time import Steps as Steps
+from sluicegate.policy.over_nodes import OverNodes
 
 if TYPE_CHECKING:
     from sluicegate.policy.catalogue import AnyPolicy
@@ -29,9 +32,26 @@ if TYPE_CHECKING:
 _STEPS_A_CYCLE = 10
 """As in the paper: cycles of ten minutes, rates by the minute."""
 _STEADY_S = 30.0
-"""A rate over at least so long is a mean already and is not smoothed again."""
+"""A rate over at least so long is a mean already and is not smoothed again. Half, double: no loop has such looks."""
 _CALM_SHARE = 0.8
-_LEAST_FORECAST_STEPS = 3
+"""Of a latency bound. Half: processors that are not needed stay for long. At 1 or more: they are taken just before the
+promise breaks."""
+_NOT_OPTIONS = frozenset(
+    (
+        "name",
+        "number",
+        "general",
+        "batch",
+        "timing",
+        "cycle_steps",
+        "startup_steps",
+        "lead_steps",
+        "slow_start",
+        "most",
+        "training",
+        "curve_per_s",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +108,7 @@ class Known:
     """What a policy is told before it starts; each takes what it has a field for.
 
     ``load_per_s`` is the load to come, for those that must know it; ``training`` are (machines, rows/s) as measured,
+    ``validation`` those that decide between curves; ``slots_per_node`` where machines are nodes that come and go;
     ``rho`` the probability wanted of an uncertain one, ``most`` the largest size that is considered.
     """
 
@@ -96,6 +117,8 @@ class Known:
     most: int | None = None
     rho: float | None = None
     curve_per_s: tuple[float, ...] | None = None
+    validation: tuple[tuple[int, float], ...] | None = None
+    slots_per_node: int | None = None
 
 
 def settings_for(
@@ -106,8 +129,11 @@ def settings_for(
     timing: Timing | None = None,
     known: Known | None = None,
     options: Mapping[str, object] | None = None,
+    slots: SlotMapping | None = None,
 ) -> Settings:
     """All that the loop needs to run ``policy``; ``options`` are fields of the policy that a user sets.
+
+    ``slots`` is given where executors are the slots that a planner of threads maps to.
 
     >>> from sluicegate.domain import Edge, Operator
     >>> one = Topology("t", (Operator("a", 10.0),), (Edge("source", "a"),))
@@ -117,17 +143,35 @@ def settings_for(
     """
     goal, timing, entry = goal or Goal(), timing or Timing(), policy_entry(policy)
     cycles = _in_cycles(entry)
+    made = policy_for(policy, timing, known, options)
     return Settings(
         topology=topology,
-        policy=policy_for(policy, timing, known, options),
+        policy=made,
         goal=goal,
         limits=limits or Limits(),
-        rules=rules_for(entry, timing, goal),
-        smoothing=Smoothing(alpha=0.5 if timing.interval_s < _STEADY_S else 0.0),
+        rules=rules_for(entry, timing, goal, getattr(made, "t_ra_s", None)),
+        smoothing=_smoothing(made, timing),
         forecaster=forecaster(entry.forecaster, step_s=timing.step_s(cycles)) if entry.forecaster else None,
-        forecast_steps=max(timing.steps(cycles).bound[1], _LEAST_FORECAST_STEPS),
-        placer=placer(entry.mapper),
+        forecast_steps=timing.steps(cycles).bound[1],
+        placer=slots.placer if slots is not None else _placer(entry, made),
+        slots=slots,
+        every_nth_batch=getattr(made, "n_m", 1),
     )
+
+
+def _placer(entry: PolicyEntry, policy: object) -> Placer:
+    """The placer that goes with a policy, with those of the policy's options that are about places."""
+    chosen: Any = placer(entry.mapper)
+    told: Mapping[str, object] = getattr(policy, "placing", {})
+    found: Placer = replace(chosen, **told) if told else chosen
+    return found
+
+
+def _smoothing(policy: object, timing: Timing) -> Smoothing:
+    """As the policy has it; else a rate over a short look is smoothed, and one over a long look is a mean already."""
+    alpha, window = getattr(policy, "alpha", None), getattr(policy, "w", None)
+    usual = 0.5 if timing.interval_s < _STEADY_S else 0.0
+    return Smoothing(usual if alpha is None else alpha, window)
 
 
 def policy_for(
@@ -152,6 +196,8 @@ def policy_for(
         "most": known.most,
         "rho": known.rho,
         "curve_per_s": known.curve_per_s,
+        "validation": known.validation,
+        "slots_per_node": known.slots_per_node,
     }
     policy = _with_fields(entry.build(known.load_per_s), told)
     policy = _with_options(policy, name, options or {})
@@ -159,15 +205,25 @@ def policy_for(
         return InSteps(policy, timing.step_s(cycles))
     if entry.moves == "cycles":
         ahead_s = timing.startup_s if entry.forecaster and steps.lead_steps else 0.0
-        return InSteps(policy, timing.cycle_s, ahead_s)
+        asked = InSteps(policy, timing.cycle_s, ahead_s)
+        nodes = known.slots_per_node if hasattr(policy, "slots_per_node") else None
+        return asked if nodes is None else OverNodes(asked, nodes)
     return policy
 
 
-def rules_for(entry: PolicyEntry, timing: Timing, goal: Goal) -> Rules:
-    """The governor's rules for a policy: all of them, or only those that a policy's own timing leaves to it."""
+def retimed(settings: Settings, fresh: Settings) -> Settings:
+    """The same loop with the timing of ``fresh``: a start-up time that was assumed was measured. Memories go on."""
+    return replace(settings, policy=fresh.policy, rules=fresh.rules, forecast_steps=fresh.forecast_steps)
+
+
+def rules_for(entry: PolicyEntry, timing: Timing, goal: Goal, t_ra_s: float | None = None) -> Rules:
+    """The governor's rules for a policy: all of them, or only those that a policy's own timing leaves to it.
+
+    ``t_ra_s`` is the time between two moves that a policy was given as an option.
+    """
     stale_after_s = max(15 * timing.interval_s, 30.0)
     if entry.moves != "governed":
-        apart_s = timing.cycle_s if timing.cooldown_s is None else timing.cooldown_s
+        apart_s = next(s for s in (t_ra_s, timing.cooldown_s, timing.cycle_s) if s is not None)
         return replace(
             Rules.none(), cooldown_s=apart_s if entry.moves == "spaced" else 0.0, stale_after_s=stale_after_s
         )
@@ -193,10 +249,30 @@ def _with_fields(policy: Any, known: Mapping[str, Any]) -> AnyPolicy:
     return told
 
 
+def options_of(name: str) -> dict[str, object]:
+    """What a user can set of a policy, by name, and what it is where nobody does.
+
+    >>> options_of("ds2")
+    {'margin': 0.0}
+    """
+    built = policy_entry(name).build((1.0,))
+    return _own_options(built)
+
+
+def _own_options(policy: Any) -> dict[str, object]:
+    """Its fields that are plain numbers; where it starts from, its timing and what it was told are not for a user."""
+    plain = (int, float, bool, type(None))
+    own = {f.name: getattr(policy, f.name) for f in fields(policy) if f.init and f.name not in _NOT_OPTIONS}
+    return {what: value for what, value in own.items() if isinstance(value, plain)}
+
+
 def _with_options(policy: Any, name: str, options: Mapping[str, object]) -> AnyPolicy:
     own = sorted(one.name for one in fields(policy) if one.init and one.name not in ("name", "number"))
-    for option in options:
+    for option, value in options.items():
         if option not in own:
-            raise BadInput(f"policy {name!r} has no option {option!r}: it takes {', '.join(own) or 'none'}")
+            known = ", ".join(sorted(_own_options(policy))) or "none"
+            raise BadInput(f"policy {name!r} has no option {option!r}: it takes {known}")
+        if isinstance(value, str) and not isinstance(getattr(policy, option), str):
+            raise BadInput(f"option {option} of policy {name!r} is {value!r}: give a number")
     chosen: AnyPolicy = replace(policy, **options)
     return chosen

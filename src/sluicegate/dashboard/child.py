@@ -61,7 +61,7 @@ class Dashboard:
         self._complaints.seek(0)
         said = self._complaints.read().decode(errors="replace").strip().splitlines()
         self._close()
-        raise EnvironmentLacks(f"the dashboard did not start: {said[-1] if said else 'it said nothing'}")
+        raise EnvironmentLacks(f"the dashboard did not start: {said[-1] if said else 'it printed nothing'}")
 
     def _close(self) -> None:
         self._complaints.close()

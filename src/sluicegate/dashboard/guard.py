@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _PRIVATE = ("/api", "/metrics")
+_MOST_ADDRESS = 4096
 _HEADERS = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -76,7 +77,7 @@ class Guard:
                     headers.append("Set-Cookie", cookie)
             await send(message)
 
-        refused = self._access.refusal(scope)
+        refused = _too_large(scope) or self._access.refusal(scope)
         answer = self._app if refused is None else PlainTextResponse(refused[1] + "\n", refused[0])
         return await answer(scope, receive, send_guarded)
 
@@ -85,6 +86,21 @@ class Guard:
         if not access.named_in_query(scope):
             return None
         return f"{access.cookie}={access.token}; HttpOnly; SameSite=Strict; Path=/"
+
+
+def _too_large(scope: Scope) -> tuple[int, str] | None:
+    """Nothing here takes a body, and no address is long: whoever sends either is not answered any further."""
+    headers = Headers(scope=scope)
+    told = headers.get("content-length", "0")
+    if "transfer-encoding" in headers or not told.isdigit() or int(told[:12]) > 0:
+        return 413, "refused: nothing is taken here"
+    if len(scope["query_string"]) + len(scope["path"]) > _MOST_ADDRESS:
+        return 414, "refused: the address is too long"
+    try:
+        scope["query_string"].decode()
+    except UnicodeDecodeError:
+        return 400, "refused: the address is no text"
+    return None
 
 
 def _from_elsewhere(headers: Headers) -> bool:

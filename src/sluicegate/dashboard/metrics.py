@@ -35,6 +35,7 @@ class _Run(Collector):
         tick = self._record.tick or {}
         yield from _of_the_run(tick, self._record)
         yield from _of_operators(tick)
+        yield _lags(tick)
         yield _failing(self._record)
         yield from _totals(self._record)
 
@@ -47,7 +48,7 @@ def _of_the_run(tick: Mapping[str, Any], record: Record) -> Iterator[Metric]:
     yield _gauge("sluicegate_latency_mean_seconds", "Mean seconds from source to sink", _one(sojourn.get("mean_s")))
     promised = [({"of": what}, bound) for what, bound in (control.get("bounds") or {}).items()]
     yield _gauge("sluicegate_promise_seconds", "Seconds of latency promised at most, by what is promised", promised)
-    yield _gauge("sluicegate_backlog_rows", "Rows taken in that have not left yet", _one(tick.get("backlog_rows")))
+    yield _gauge("sluicegate_backlog_rows", "Rows in flight: taken in and not yet out", _one(tick.get("backlog_rows")))
     yield _gauge("sluicegate_executors", "Executors that run", _one(tick.get("executors")))
     nodes = tick.get("nodes") or []
     yield _gauge("sluicegate_nodes", "Nodes that run", _one(len(nodes) if nodes else None))
@@ -60,6 +61,16 @@ def _of_operators(tick: Mapping[str, Any]) -> Iterator[Metric]:
     for name, (key, text) in _OF_OPERATORS.items():
         told = [({"operator": o}, one.get(key)) for o, one in (tick.get("operators") or {}).items()]
         yield _gauge(name, text, told)
+
+
+def _lags(tick: Mapping[str, Any]) -> Metric:
+    """Of attached queries; partitions without lag are left out."""
+    told = [
+        ({"operator": query, "topic": name.rpartition("/")[0], "partition": name.rpartition("/")[2]}, rows)
+        for query, one in (tick.get("topics") or {}).items()
+        for name, rows in (one.get("lag") or {}).items()
+    ]
+    return _gauge("sluicegate_topic_lag_rows", "Rows of a partition that no batch has taken, where there are any", told)
 
 
 def _failing(record: Record) -> Metric:

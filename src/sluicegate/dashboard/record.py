@@ -14,6 +14,8 @@ from sluicegate.dashboard.history import History, number
 from sluicegate.drawing.description import Description, described, description_in
 from sluicegate.drawing.layers import drawing_of
 from sluicegate.runlog.batch_log import Tail
+from sluicegate.runlog.files import read_if_there
+from sluicegate.runlog.joined import joined, neighbours
 from sluicegate.runlog.layout import Layout
 
 Document = dict[str, Any]
@@ -36,7 +38,7 @@ class Record:
         """Read everything from the start."""
         folder, layout = self._folder, Layout(self._folder)
         self.description = description
-        self.drawing = asdict(drawing_of(self.description))
+        self.drawing = self._drawn()
         self.history = History(node.name for node in self.description.nodes)
         self.tick: Document | None = None
         self.slot_seconds = 0.0
@@ -52,6 +54,13 @@ class Record:
             (_Lines(layout.fleet), self._moved_fleet),
             (_Lines(layout.ticks), self._ticked),
         ]
+
+    def _drawn(self) -> Document:
+        """An attached application with those that read what it writes, or write what it reads, as one graph."""
+        told = parsed(read_if_there(Layout(self._folder).description) or "")
+        if told is None or not told.get("attached"):
+            return asdict(drawing_of(self.description))
+        return asdict(drawing_of(described(joined(told, neighbours(self._folder)))))
 
     def look(self, most_lines: int = 16) -> bool:
         """Read some of what is new; whether there is more. Bounded, so that requests are answered in between."""
@@ -75,6 +84,8 @@ class Record:
         names = [str(node.get("name")) for node in document.get("nodes") or [] if isinstance(node, dict)]
         if names != [node.name for node in self.description.nodes]:
             self._begin(described(document))
+        elif document.get("attached"):  # what a query reads and writes is known after its first batch
+            self.drawing = self._drawn()
 
     def _ticked(self, tick: Document) -> None:
         before_s = self.history.last_s
@@ -140,7 +151,7 @@ def parsed(text: str) -> Document | None:
     """One JSON object, or ``None``; Infinity and NaN, which browsers do not read, become null."""
     try:
         found = json.loads(text, parse_constant=lambda _: None)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

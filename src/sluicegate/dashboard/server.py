@@ -8,6 +8,7 @@ import os
 import secrets
 import socket
 import sys
+import time
 from pathlib import Path
 from types import FrameType
 
@@ -22,6 +23,12 @@ from sluicegate.errors import BadInput, EnvironmentLacks
 
 PORT = 8642
 HOST = "127.0.0.1"
+MOST_CONNECTIONS = 512
+"""At once, pages that listen among them; the next one is told to come later (503)."""
+ASKS_WITHIN_S = 10.0
+"""A connection that has not asked for anything by then is closed."""
+_MOST_HEAD_BYTES = 32_768
+_TICKS_A_LOOK = 10
 
 
 def serve(folder: Path, host: str = HOST, port: int = PORT, with_parent: bool = False) -> None:
@@ -81,9 +88,17 @@ class _Server(uvicorn.Server):
     """Says its address once it answers, and lets listeners go when it is told to end."""
 
     def __init__(self, guarded: Guard, watching: Watching, told: str) -> None:
-        # access logs would show the token of an address
-        super().__init__(uvicorn.Config(guarded, log_level="warning", access_log=False, timeout_graceful_shutdown=3))
+        config = uvicorn.Config(
+            guarded,
+            log_level="warning",
+            access_log=False,  # would show the token of an address
+            timeout_graceful_shutdown=3,
+            limit_concurrency=MOST_CONNECTIONS,
+            h11_max_incomplete_event_size=_MOST_HEAD_BYTES,
+        )
+        super().__init__(config)
         self._watching, self._told = watching, told
+        self._since: dict[object, float] = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         # before it answers: Ctrl-C may come while it starts
@@ -92,6 +107,18 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         sys.stdout.write(f"dashboard at {self._told}\n")
         sys.stdout.flush()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second: whoever has connected and asked nothing for long makes room for others."""
+        if counter % _TICKS_A_LOOK == 0:
+            silent = [one for one in self.server_state.connections if getattr(one, "cycle", None) is None]
+            now_s = time.monotonic()
+            self._since = {one: self._since.get(one, now_s) for one in silent}
+            for one in [one for one, since_s in self._since.items() if now_s - since_s > ASKS_WITHIN_S]:
+                transport = getattr(one, "transport", None)
+                if transport is not None:
+                    transport.close()
+        return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)

@@ -5,7 +5,7 @@ from sluicegate.domain.decision import Change, Decision, Refusal, Rescale
 from sluicegate.domain.fleet import ExecutorSeen, FleetSeen, NodeSeen, Shape
 from sluicegate.domain.forecast import Forecast
 from sluicegate.domain.goal import Goal, Limits
-from sluicegate.domain.observation import Batch, NodeObservation, Observation, OperatorObservation, Sojourn
+from sluicegate.domain.observation import Batch, HotKey, NodeObservation, Observation, OperatorObservation, Sojourn
 from sluicegate.domain.profile import ProfilePoint, TaskProfile
 from sluicegate.domain.situation import Cores, Situation
 from sluicegate.domain.topology import SINK, SOURCE, BatchCosts, Edge, Graph, Operator, Topology, is_sink, is_source
@@ -25,6 +25,7 @@ __all__ = [
     "Forecast",
     "Goal",
     "Graph",
+    "HotKey",
     "Limits",
     "NodeObservation",
     "NodeSeen",

@@ -51,7 +51,8 @@ class Proposal:
     ``bundles`` and ``slots`` come from planners that pack threads (LSA, MBA); for the others a processor is a slot.
     ``shares`` routes the rows of an operator over its instances; ``pace_s`` is how often its batches should start.
     ``more_nodes`` are wanted beside what the processors need, for their cores; ``crowded`` says that the cores do not
-    suffice, so that fewer tasks make batches quicker.
+    suffice, so that fewer tasks make batches quicker. ``nodes`` is given by policies that decide how many nodes there
+    are: then the processors follow the nodes, not the nodes the processors.
     """
 
     processors: Mapping[str, int]
@@ -63,6 +64,7 @@ class Proposal:
     pace_s: Mapping[str, float] = field(default_factory=dict)
     more_nodes: int = 0
     crowded: bool = False
+    nodes: int | None = None
 
     @property
     def total(self) -> int:

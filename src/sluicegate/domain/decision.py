@@ -41,8 +41,9 @@ class Decision:
     """The outcome of one tick: all that should hold from now on. ``running`` are the processors of each operator.
 
     ``executors`` and ``nodes`` are how many there should be, ``leaving`` the nodes to give back, ``places`` the host of
-    every processor, ``groups`` the task of every key group; none where nothing is to be said. ``rescales`` and
-    ``changes`` are what differs from before, each with its reason.
+    every processor, ``groups`` the task of every key group; none where nothing is to be said. ``key_groups`` are the
+    numbers of key groups that state should be in, where another one was decided. ``rescales`` and ``changes`` are what
+    differs from before, each with its reason.
     """
 
     at_s: float
@@ -59,6 +60,7 @@ class Decision:
     leaving: tuple[str, ...] = ()
     places: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    key_groups: Mapping[str, int] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
 
     @property

@@ -51,6 +51,21 @@ class ExecutorSeen:
     host: str
     slots: int
     warm: bool = True
+    id: str = ""
+
+    @property
+    def place(self) -> str:
+        """This one executor as a place that Spark's tasks may prefer."""
+        return f"executor_{self.host}_{self.id}"
+
+
+def host_of(place: str) -> str:
+    """The host of a place, which is a host or one executor.
+
+    >>> host_of("127.0.0.2"), host_of("executor_127.0.0.2_3")
+    ('127.0.0.2', '127.0.0.2')
+    """
+    return place.removeprefix("executor_").rpartition("_")[0] if place.startswith("executor_") else place
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +82,8 @@ class FleetSeen:
     """What there is and may be. ``requested`` is the number of executors that Spark was last asked for.
 
     ``nodes`` is ``None`` where nobody can start or stop them. ``problem`` is why what was asked for did not come.
+    ``startup_s`` is the median time from asking for more to the last of them being warm, over the last ``startups`` of
+    them; ``None`` before there was one.
     """
 
     shape: Shape
@@ -75,6 +92,8 @@ class FleetSeen:
     requested: int | None = None
     requested_at_s: float | None = None
     problem: str = ""
+    startup_s: float | None = None
+    startups: int = 0
 
     @property
     def warm(self) -> tuple[ExecutorSeen, ...]:

@@ -46,12 +46,13 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What may be used: processors in all (``budget``) and per operator (``least``, ``most``)."""
+    """What may be used: processors in all (``budget``) and per operator (``least``, ``most``; some have their own)."""
 
     budget: int | None = None
     least: int = 1
     most: int = 1_000_000
     most_of: Mapping[str, int] = field(default_factory=dict)
+    least_of: Mapping[str, int] = field(default_factory=dict)
     slots_per_executor: int = 1
     executors_per_node: int = 1
     price_per_slot_hour: float = 0.05
@@ -61,6 +62,9 @@ class Limits:
         require(1 <= self.least <= self.most, f"least {self.least} and most {self.most}: need 1 <= least <= most")
         for name, most in self.most_of.items():
             require(most >= 1, f"most processors of {name!r} is {most}: give at least 1")
+        for name, least in self.least_of.items():
+            fits = 1 <= least <= self.most_for(name)
+            require(fits, f"least processors of {name!r} is {least}: give 1 to {self.most_for(name)}")
         require(self.slots_per_executor >= 1, "slots_per_executor must be at least 1")
         require(self.executors_per_node >= 1, "executors_per_node must be at least 1")
         require_number(self.price_per_slot_hour, "price_per_slot_hour")
@@ -68,5 +72,8 @@ class Limits:
     def most_for(self, name: str) -> int:
         return min(self.most, self.most_of.get(name, self.most))
 
+    def least_for(self, name: str) -> int:
+        return max(self.least, self.least_of.get(name, self.least))
+
     def clamp(self, name: str, processors: int) -> int:
-        return max(self.least, min(self.most_for(name), processors))
+        return max(self.least_for(name), min(self.most_for(name), processors))

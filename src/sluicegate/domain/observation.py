@@ -22,6 +22,14 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class HotKey:
+    """A key and its share of an operator's rows, where that is large."""
+
+    key: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
 class OperatorObservation:
     """One operator over the last measuring interval.
 
@@ -29,7 +37,7 @@ class OperatorObservation:
     share of time, 0 to 1, that this operator held its upstream back. ``saturated_per_s`` is the operator's whole
     throughput, given only if it was the limit (never idle): a sample of the maximum sustainable throughput.
     ``instance_queues`` and ``instance_per_s`` are the rows that wait at each instance and how fast it is, ``group_s``
-    the seconds a batch that each key group takes, where told.
+    the seconds a batch that each key group takes, where told; ``hot_key`` a key that has far more rows than others.
     """
 
     arrivals_per_s: float | None = None
@@ -45,6 +53,7 @@ class OperatorObservation:
     instance_per_s: tuple[float, ...] = ()
     batches: tuple[Batch, ...] = ()
     group_s: tuple[float, ...] = ()
+    hot_key: HotKey | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,10 +29,15 @@ class ProfilePoint:
 
 @dataclass(frozen=True, slots=True)
 class TaskProfile:
-    """The points of one task, by rising thread count."""
+    """The points of one task, by rising thread count.
+
+    ``service_per_s`` is the rate of one task without the overhead of its batches, where it was measured: what is
+    observed later is held against it.
+    """
 
     task: str
     points: tuple[ProfilePoint, ...]
+    service_per_s: float | None = None
 
     def __post_init__(self) -> None:
         if not self.points:
@@ -44,3 +49,5 @@ class TaskProfile:
             raise BadInput(
                 f"profile of {self.task!r} starts at {threads[0]} threads: it needs a point with threads = 1"
             )
+        if self.service_per_s is not None and not (math.isfinite(self.service_per_s) and self.service_per_s > 0):
+            raise BadInput(f"profile of {self.task!r}: service_per_s is {self.service_per_s}: it must be above 0")

@@ -35,15 +35,16 @@ class Description:
 
 def description_in(layout: Layout) -> Description:
     """Of the pipeline in a folder."""
-    text = read_if_there(layout.description)
-    if text is None:
-        raise BadInput(
-            f"no pipeline in {layout.folder}: name the folder of a run, as `sluicegate run --folder FOLDER` makes it"
-        )
     try:
+        text = read_if_there(layout.description)
+        if text is None:
+            raise BadInput(
+                f"no pipeline in {layout.folder}: name the folder of a run, as `sluicegate run --folder` makes it"
+            )
         return described(json.loads(text))
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise BadInput(f"{layout.description} describes no pipeline ({problem!r}): start the run anew") from problem
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+        why = type(problem).__name__
+        raise BadInput(f"{layout.description} describes no pipeline ({why}): start the run anew") from problem
 
 
 def described(read: Mapping[str, Any]) -> Description:
@@ -53,10 +54,10 @@ def described(read: Mapping[str, Any]) -> Description:
             str(entry["name"]),
             # a source that Spark reads is no edge of ours, but people want to see it
             tuple(entry.get("reads") or filter(None, [entry.get("source")])),
-            tuple(entry.get("writes", ())),
+            tuple(entry.get("writes") or ()),
             bool(entry.get("stateful")),
             entry.get("key_groups"),
         )
         for entry in read["nodes"]
     )
-    return Description(str(read["name"]), tuple(read.get("sources", ())), nodes, tuple(read.get("kept", ())))
+    return Description(str(read["name"]), tuple(read.get("sources") or ()), nodes, tuple(read.get("kept") or ()))

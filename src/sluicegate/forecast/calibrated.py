@@ -4,18 +4,18 @@
 
 mean_h and sd_h come from `direct` (one regression each per horizon of ``HORIZONS``, interpolated between them, the
 deviation growing with the root of h beyond the last), q from a pool of standardised errors. One pool
-speaks for all steps of a forecast: that of the first horizon not below the last step; the deviations of the other
+serves all steps of a forecast: that of the first horizon not below the last step; the deviations of the other
 horizons are scaled so that their own 99% quantile is met.
 
 Conformal scores: how far past forecasts were off, in their own deviations, and what that says of the next one.
 
-Split conformal on a sliding window: the ceil((n+1) q)-th smallest of the last n scores is not exceeded by the next one
-with probability q, whatever their law, as long as it does not change. Where it does, the achieved coverage c of the
-announced ``TRACKED`` level corrects the positive scores by a factor e^g (adaptive conformal inference):
+Split conformal on a sliding window of ``MEMORY`` scores: the ceil((n+1) q)-th smallest of the last n is not exceeded by
+the next one with probability q, whatever their law, as long as it does not change. Where it does, the achieved coverage
+of the announced ``TRACKED`` level corrects the positive scores by a factor e^g (adaptive conformal inference):
 
-    g <- g + rate (missed - (1 - TRACKED)),   missed = 1 if the score exceeded the announced quantile, else 0
+    g <- g + (missed - 1/BLOCK)/BLOCK,   missed = 1 if the score exceeded the announced quantile, else 0
 
-A surprise beyond ``NOT_FOR_SALE`` deviations is a miss, but teaches nothing: no number of machines that anybody runs
+A surprise beyond ``OUTLIER`` deviations is a miss, but teaches nothing: no number of machines that anybody runs
 would have served it, and margins that grow by it are paid for all the time and do not help when the next one comes.
 
 Before there are scores the pool holds those of a Laplace law, which is heavier than the normal.
@@ -33,22 +33,14 @@ from numba import njit
 
 from sluicegate.domain import Forecast
 from sluicegate.domain.topology import require_number
-from sluicegate.forecast.direct import Clock, Floats, advanced, clock_of, fresh, outlook
+from sluicegate.forecast.direct import MEMORY, OUTLIER, Clock, advanced, clock_of, fresh, outlook
+from sluicegate.forecast.least_squares import Floats
 
-# The level whose coverage is watched and corrected.
-TRACKED = 0.99
-# Scores that quantiles come from: 99.9% leaves 4 above. Half: the tail is a guess. Double: a change is seen later.
-_KEPT = 4000
-# Steps between two sortings. Half, double: only time.
-_REFRESH = 60
-# Scores of the Laplace law that the pool starts with. Half: first bursts set the margin. Double: they count for less.
-_FIRST = 100
-# How far one miss widens the margin: a load that changes its ways is not late for the 4,000 steps that scores are kept.
-# Half: slower. Double: a burst widens margins for longer.
-_CORRECTION_RATE = 0.01
-# Deviations beyond which a surprise teaches nothing. Half: usual bursts are not prepared for. Double: margins grow by
-# what nobody would have served.
-NOT_FOR_SALE = 10.0
+# One score in so many exceeds the quantile whose coverage is watched and corrected, and it takes as many to tell it:
+# the pool starts with that number of the Laplace law, leaves out the first of its own, is sorted anew after as many,
+# and a miss widens the margin by their inverse. Half: first bursts set the margin. Double: margins learn later.
+BLOCK = 100
+TRACKED = 1 - 1 / BLOCK
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -67,20 +59,20 @@ class ScorePool:
 
 def empty_pool(horizons: int) -> ScorePool:
     """The pool before the first score."""
-    level = (np.arange(_FIRST) + 0.5) / _FIRST
+    level = (np.arange(BLOCK) + 0.5) / BLOCK
     laplace = 0.8 * np.sign(level - 0.5) * -np.log(2 * np.minimum(level, 1 - level))
     kept = np.repeat(laplace[None, :], horizons, axis=0)
     nothing = np.zeros(horizons)
-    fresh = np.zeros((horizons, _REFRESH))
+    fresh = np.zeros((horizons, BLOCK))
     return ScorePool(kept, kept, fresh, 0, _quantile(kept, TRACKED), nothing, nothing, 0)
 
 
 def with_scores(pool: ScorePool, scores: Floats) -> ScorePool:
-    """One more score for each horizon; every ``_REFRESH`` of them the pool is sorted anew."""
+    """One more score for each horizon; every ``BLOCK`` of them the pool is sorted anew."""
     fresh, correction, misses = _tracked(pool.fresh, pool.waiting, scores, pool.tracked, pool.correction, pool.misses)
     kept, ordered, tracked, waiting = pool.kept, pool.ordered, pool.tracked, pool.waiting + 1
-    if waiting == _REFRESH:
-        kept = np.concatenate((kept, fresh), axis=1)[:, -_KEPT:]
+    if waiting == BLOCK:
+        kept = np.concatenate((kept, fresh), axis=1)[:, -MEMORY:]
         ordered, waiting = np.sort(kept, axis=1), 0
         tracked = _quantile(ordered, TRACKED)
     return ScorePool(kept, ordered, fresh, waiting, tracked, correction, misses, pool.number + 1)
@@ -131,9 +123,9 @@ def _tracked(
     for k in range(len(scores)):
         missed = 1.0 if scores[k] > tracked[k] * math.exp(correction[k]) else 0.0
         misses[k] += missed
-        if scores[k] <= NOT_FOR_SALE:
+        if scores[k] <= OUTLIER:
             fresh[k, waiting] = scores[k]
-            correction[k] += _CORRECTION_RATE * (missed - (1 - TRACKED))
+            correction[k] += (missed - 1 / BLOCK) / BLOCK
         else:
             fresh[k, waiting] = 0.0  # the middle of all scores: it moves no quantile
     return fresh, correction, misses
@@ -141,9 +133,6 @@ def _tracked(
 
 # Steps ahead with a regression of their own. Fewer: steps between are less sure. More: time.
 HORIZONS = (1, 2, 3, 5, 8, 12)
-_ENOUGH = 3  # rates before the first forecast
-# Steps before the first score counts. Half: errors of the first minutes count for days. Double: margins learn later.
-_SPEAKING = 60
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -185,17 +174,17 @@ class Calibrated:
         """Take in the rate of one more step."""
         require_number(rate_per_s, "rate")
         state, scores = advanced(memory.state, memory.steps, float(rate_per_s), _AHEAD, self._clock)
-        judged = memory.steps >= _SPEAKING
+        judged = memory.steps >= BLOCK  # what is learned first is learned badly
         return CalibratedMemory(memory.steps + 1, state, with_scores(memory.pool, scores) if judged else memory.pool)
 
     def forecast(self, memory: CalibratedMemory, steps: int) -> Forecast | None:
-        """The next ``steps`` steps; ``None`` before three rates are known."""
-        if memory.steps < _ENOUGH or steps < 1:
+        """The next ``steps`` steps; ``None`` before a rate is known."""
+        if memory.steps < 1 or steps < 1:
             return None
-        speaks = min(bisect_left(HORIZONS, steps), len(HORIZONS) - 1)
-        stretch = _tail_ratio(memory.pool, speaks)
+        horizon = min(bisect_left(HORIZONS, steps), len(HORIZONS) - 1)
+        stretch = _tail_ratio(memory.pool, horizon)
         mean, sd = outlook(memory.state, memory.steps - 1, steps, _AHEAD, self._clock, stretch)
-        return Forecast(self.step_s, mean, sd, published(memory.pool, speaks))
+        return Forecast(self.step_s, mean, sd, published(memory.pool, horizon))
 
     def coverage(self, memory: CalibratedMemory) -> dict[int, float] | None:
         """The share of steps at which the 99% quantile held, by steps ahead; ``None`` before any was judged."""
@@ -208,11 +197,11 @@ class Calibrated:
         return clock_of(self.step_s)
 
 
-def _tail_ratio(pool: ScorePool, speaks: int) -> Floats:
+def _tail_ratio(pool: ScorePool, horizon: int) -> Floats:
     own = announced(pool)
-    if own[speaks] <= 0:
+    if own[horizon] <= 0:
         return np.ones(len(own))
-    ratio: Floats = np.minimum(np.maximum(own / own[speaks], 0.5), 2.0)
+    ratio: Floats = np.minimum(np.maximum(own / own[horizon], 0.5), 2.0)
     return ratio
 
 

@@ -9,17 +9,12 @@ All in units of the level L_t, the mean of the last 15 rates (floored at 2% of t
             that long-run liveliness, |v_t/L_t - 1|, how surprising this minute of the hour and this half hour of
             the day have been, (v_t/L_t - 1)+, (v_t/mean of 5 - 1)+, |log of what yesterday gained|)
 
-x+ is max(x, 0): a load that has just climbed is less sure than one that has just fallen. Errors beyond 6 of the usual
+x+ is max(x, 0): a load that has just climbed is less sure than one that has just fallen. Errors beyond 10 of the usual
 size are cut before they move the mean's weights. A load below its forecast counts a quarter in the scale: margins are
 bought against loads above. The scale is what pays: a noisy hour, a small load or the minute at which jobs start each
 hour get wide margins, the rest narrow ones.
 
-The regressions are recursive least squares that forget:
-
-    g = P x / (f + x' P x),   w <- w + g e,   P <- (P - g (P x)') / f
-
-with e the error of the prediction w'x and f the forgetting factor: a sample n steps old weighs f^n. P grows without
-bound along directions that are never excited (a load that stays constant); its trace is held at ``_MOST_TRACE``.
+The regressions are recursive least squares that forget (``least_squares``).
 
 All that they hold lies in one flat vector: a memory is copied at once, its parts are views.
 """
@@ -31,55 +26,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-
-# P's largest trace. Half: slopes are learned later. Double: a load that moves after a constant day is overshot.
-_MOST_TRACE = 100.0
-
-
-@njit(cache=True)
-def dot(weights: Floats, x: Floats) -> float:
-    """The prediction w'x."""
-    total = 0.0
-    for i in range(len(x)):
-        total += weights[i] * x[i]
-    return total
-
-
-@njit(cache=True)
-def regress(weights: Floats, inverse: Floats, x: Floats, error: float, forget: float) -> None:
-    """Move ``weights`` and ``inverse`` (P) in place by one sample whose prediction was off by ``error``.
-
-    >>> weights, inverse = np.zeros(1), np.array([[1.0]])
-    >>> regress(weights, inverse, np.array([1.0]), 2.0, 1.0)
-    >>> weights.tolist(), inverse.tolist()
-    ([1.0], [[0.5]])
-    """
-    n = len(x)
-    gain = np.zeros(n)
-    scale = forget
-    for i in range(n):
-        gain[i] = dot(inverse[i], x)
-        scale += gain[i] * x[i]
-    trace = 0.0
-    for i in range(n):
-        weights[i] += gain[i] / scale * error
-        for j in range(n):
-            inverse[i, j] = (inverse[i, j] - gain[i] * gain[j] / scale) / forget
-        trace += inverse[i, i]
-    if trace > _MOST_TRACE:
-        for i in range(n):
-            for j in range(n):
-                inverse[i, j] *= _MOST_TRACE / trace
-
+from sluicegate.forecast.least_squares import Floats, dot, regress
 
 # Steps of the level. Half: it follows noise. Double: it lags behind a morning.
 RECENT = 15
 MEANS, SCALES = 9, 11  # inputs of the regressions for mean and scale
 MINUTES, HALF_HOURS = 60, 48  # places of an hour, where it has that many steps, and of a day
-TOTAL, DAY, SLOT, HOUR = 0, 1, 2, 3  # in the tally: where each is
 
 
 class Clock(NamedTuple):
@@ -94,13 +47,16 @@ class Clock(NamedTuple):
 class State(NamedTuple):
     """Everything the regressions hold; arrays by horizon first.
 
-    ``tally``: all rates' sum, a day's mean, a slot's sum, an hour's mean.
+    Of one number each: ``total``, all rates' sum; ``day`` and ``hour``, their mean over one; ``slot``, a slot's sum.
     ``hourly``: what the load usually is at each minute of the hour, over the hour's mean.
     """
 
     recent: Floats
     ring: Floats
-    tally: Floats
+    total: Floats
+    day: Floats
+    slot: Floats
+    hour: Floats
     lively: Floats
     usual: Floats
     weights: Floats
@@ -157,7 +113,9 @@ def laid_out(memory: Floats, horizons: int, held: int, clock: Clock) -> State:
     n, at = horizons, 0
     recent, at = memory[at : at + RECENT], at + RECENT
     ring, at = memory[at : at + clock.day + RECENT + 1], at + clock.day + RECENT + 1
-    tally, lively, at = memory[at : at + 4], memory[at + 4 : at + 7], at + 7
+    total, day, at = memory[at : at + 1], memory[at + 1 : at + 2], at + 2
+    slot, hour, at = memory[at : at + 1], memory[at + 1 : at + 2], at + 2
+    lively, at = memory[at : at + 3], at + 3
     usual, at = memory[at : at + n], at + n
     weights, at = memory[at : at + n * MEANS].reshape(n, MEANS), at + n * MEANS
     inverse, at = memory[at : at + n * MEANS**2].reshape(n, MEANS, MEANS), at + n * MEANS**2
@@ -173,25 +131,24 @@ def laid_out(memory: Floats, horizons: int, held: int, clock: Clock) -> State:
     inputs, at = memory[at : at + held * n * MEANS].reshape(held, n, MEANS), at + held * n * MEANS
     scale_inputs = memory[at : at + held * n * SCALES].reshape(held, n, SCALES)
     return State(
-        recent, ring, tally, lively, usual, weights, inverse, scale_weights, scale_inverse,
+        recent, ring, total, day, slot, hour, lively, usual, weights, inverse, scale_weights, scale_inverse,
         hourly, phase, half_hours, levels, means, sds, inputs, scale_inputs,
     )  # fmt: skip
 
 
-# Steps of the short mean, and of yesterday on either side of the same time. Half: follows noise. Double: lags.
-_FIVE = 5
-# What a step weighs after the next one: half of all weight lies in the last 3,500 steps. Half as many: a day's shape is
-# forgotten before it comes again. Double: a load that changed its ways is learned later.
-_FORGET = 0.9998
-# Deviations beyond which an error counts as that large. Half: jumps are not learned. Double: one burst moves weights.
-_CUT = 6.0
+_FIVE = RECENT // 3  # of the short mean, and of yesterday on either side of the same time
+# Steps that count: one n steps old weighs e^-(n/MEMORY), and so many standardised errors are kept. Half: a day's shape
+# is forgotten before it comes again. Double: a load that changed its ways is learned later.
+MEMORY = 5_000
+_FORGET = 1 - 1 / MEMORY
+# Deviations beyond which an error counts as that large and widens no margin. Half: usual bursts are not prepared for.
+# Double: one burst moves weights, and margins grow by what nobody would have served.
+OUTLIER = 10.0
 # Of the level: errors and moves below are not told apart. Half, double: no matter but for loads that hardly move.
 _LEAST = 0.003
 # Times the level: nor are errors and gains above, or a load that begins at zero makes every later hour unsure. Half: a
 # fourfold rise each morning is not believed. Double: one silent day is remembered as an endless rise.
 _MOST = 4.0
-# Of a day's mean: the least deviation. Half, double: at night a handful of rows more is, or is not, a great surprise.
-_LEAST_SD = 0.01
 # How fast what is known of a minute of the hour moves, each hour, and of a half hour of the day, each step. Half: jobs
 # by the hour are learned later. Double: one of them, once, widens that minute for hours.
 _MINUTE_RATE, _HALF_HOUR_RATE = 0.05, 0.01
@@ -199,7 +156,7 @@ _MINUTE_RATE, _HALF_HOUR_RATE = 0.05, 0.01
 # Double: as errors upwards; a load that falls at times is taken for unsure.
 _BELOW = 0.5
 _NOTHING = 1e-9  # the level of a load that has not begun: there is nothing to learn from it
-_TO_SD = 1.6  # exp(mean of log|e|) of a normal error is 0.53 of its deviation
+_TO_SD = 1.6  # from exp(mean of log|e|) to about a deviation: only the unit that scores are in
 
 
 @njit(cache=True)
@@ -237,35 +194,35 @@ def _remember(state: State, t: int, rate: float, clock: Clock) -> None:
     before = state.recent[RECENT - 1] if t > 0 else rate
     if t > 0:
         moved = min(abs(rate - before) / state.levels[(t - 1) % len(state.levels)], 1.0)
-        state.lively[0] += 0.2 * (moved - state.lively[0])
-        state.lively[1] += 0.03 * (moved - state.lively[1])
+        state.lively[0] += (moved - state.lively[0]) / _FIVE
+        state.lively[1] += (moved - state.lively[1]) / (2 * RECENT)
         state.lively[2] += 0.002 * (moved - state.lively[2])
     state.recent[:-1] = state.recent[1:].copy()
     state.recent[-1] = rate
     if t == 0:
         state.recent[:] = rate
-    state.tally[TOTAL] += rate
-    state.tally[DAY] += (rate - state.tally[DAY]) / min(t + 1.0, float(clock.day * clock.slot))
-    state.tally[SLOT] = rate if t % clock.slot == 0 else state.tally[SLOT] + rate
-    state.tally[HOUR] += (rate - state.tally[HOUR]) / min(t + 1.0, float(clock.hour))
+    state.total[0] += rate
+    state.day[0] += (rate - state.day[0]) / min(t + 1.0, float(clock.day * clock.slot))
+    state.slot[0] = rate if t % clock.slot == 0 else state.slot[0] + rate
+    state.hour[0] += (rate - state.hour[0]) / min(t + 1.0, float(clock.hour))
     _remember_minute(state, t, rate, clock)
-    state.ring[(t // clock.slot) % len(state.ring)] = state.tally[SLOT] / (t % clock.slot + 1)
+    state.ring[(t // clock.slot) % len(state.ring)] = state.slot[0] / (t % clock.slot + 1)
 
 
 @njit(cache=True)
 def _remember_minute(state: State, t: int, rate: float, clock: Clock) -> None:
-    if state.tally[HOUR] <= _NOTHING:
+    if state.hour[0] <= _NOTHING:
         return
     minute, steps = _minute(state, t, clock), clock.hour // len(state.hourly)
     visits = t // clock.hour * steps + t % steps
     weight = max(_MINUTE_RATE / steps, 1 / (visits + 2.0))
-    state.hourly[minute] += weight * (min(rate / state.tally[HOUR], 10.0) - state.hourly[minute])
+    state.hourly[minute] += weight * (min(rate / state.hour[0], 10.0) - state.hourly[minute])
 
 
 @njit(cache=True)
 def _level(state: State, t: int) -> float:
     seen = min(t + 1, RECENT)
-    level: float = max(state.recent[RECENT - seen :].mean(), 0.02 * state.tally[TOTAL] / (t + 1), _NOTHING)
+    level: float = max(state.recent[RECENT - seen :].mean(), 0.02 * state.total[0] / (t + 1), _NOTHING)
     return level
 
 
@@ -277,13 +234,13 @@ def _judge(state: State, t: int, k: int, made: int, rate: float, clock: Clock) -
         return 0.0
     off = rate - state.means[made, k]
     score: float = off / state.sds[made, k]
-    surprise = min(max(score, -1.0), _CUT) ** 2
+    surprise = min(max(score, -1.0), OUTLIER) ** 2
     minute, half_hour = _phases(state, t, clock)
     state.phase[k, minute] += _MINUTE_RATE * (surprise - state.phase[k, minute])
     state.half_hours[k, half_hour] += _HALF_HOUR_RATE * (surprise - state.half_hours[k, half_hour])
     x = state.inputs[made, k]
     error = rate / level - dot(state.weights[k], x)
-    most = _CUT * math.sqrt(state.usual[k])
+    most = OUTLIER * math.sqrt(state.usual[k])
     regress(state.weights[k], state.inverse[k], x, min(max(error, -most), most), _FORGET)
     state.usual[k] += 0.002 * (min(error * error, most * most) - state.usual[k])
     state.usual[k] = max(state.usual[k], 1e-8)
@@ -314,20 +271,20 @@ def _look_ahead(state: State, t: int, k: int, ahead: int, now: int, rate: float,
     x[0] = 1.0
     x[1], x[2], x[3] = rate / level, recent[RECENT - 2] / level, recent[RECENT - 3] / level
     x[4], x[5] = five / level, fifteen / level
-    x[6], x[7] = fifteen * yesterday / level, state.tally[DAY] / level
+    x[6], x[7] = fifteen * yesterday / level, state.day[0] / level
     x[8] = fifteen * _gain_hourly(state, t, ahead, clock) / level
     state.means[now, k] = min(max(dot(state.weights[k], x), 0.0), 10.0) * level
     minute, half_hour = _phases(state, t + ahead, clock)
     s, long_run = state.scale_inputs[now, k], math.log(state.lively[2] + _LEAST)
-    against_day = math.log(level / max(state.tally[DAY], 0.02 * state.tally[TOTAL] / (t + 1), 1e-9))
+    against_day = math.log(level / max(state.day[0], 0.02 * state.total[0] / (t + 1), _NOTHING))
     s[0], s[1] = 1.0, min(max(against_day, -2.0), 2.0)
     s[2], s[3] = math.log(state.lively[0] + _LEAST) - long_run, math.log(state.lively[1] + _LEAST) - long_run
     s[4], s[5] = long_run, min(abs(rate / level - 1.0), 1.0)
     s[6], s[7] = _surprise(state.phase[k, minute]), _surprise(state.half_hours[k, half_hour])
-    s[8], s[9] = min(max(rate / level - 1.0, 0.0), 1.0), min(max(rate / max(five, 1e-9) - 1.0, 0.0), 1.0)
+    s[8], s[9] = min(max(rate / level - 1.0, 0.0), 1.0), min(max(rate / max(five, _NOTHING) - 1.0, 0.0), 1.0)
     s[10] = abs(math.log(yesterday))
     sd = _TO_SD * level * math.exp(min(max(dot(state.scale_weights[k], s), -6.0), 0.7))
-    state.sds[now, k] = max(sd, _LEAST_SD * state.tally[DAY], 1e-12)
+    state.sds[now, k] = max(sd, 1e-12)
 
 
 @njit(cache=True)

@@ -60,6 +60,7 @@ def _filled(
             seen[i].instance_per_s,
             seen[i].batches,
             seen[i].group_s,
+            seen[i].hot_key,
         )
     mean_s = values[1]
     sojourn = None if mean_s is None else Sojourn(mean_s, values[2], values[3], values[4])

@@ -5,7 +5,7 @@ The law is linear in what it seeks, d = o + c k + (1/mu)(n/k), so a Bayesian lin
     A <- g A + x x^T,   v <- g v + x d,   theta = (A + A_0)^-1 (v + A_0 theta_0),   x = (1, k, n/k)
 
 theta_0 is what the topology says and A_0 how firmly: a hundredth of a batch, which keeps the coefficients apart while k
-has never changed and 1 and k cannot be told from each other; for o and c at least (residual/theta_0)^2, as if what the
+has never changed and 1 and k cannot be distinguished; for o and c at least (residual/theta_0)^2, as if what the
 topology says of them were right within itself, so that a few noisy batches cannot turn costs into rates. The posterior
 gives each coefficient its standard error. All operators are fitted in one compiled call.
 

@@ -19,13 +19,13 @@ from sluicegate.domain import BatchCosts, Edge, Observation, Operator, OperatorO
 from sluicegate.domain.topology import LARGEST, SLOWEST_PER_S
 from sluicegate.model.batch_fit import BatchFits, BatchLaw
 from sluicegate.model.node_law import NodeLaw
+from sluicegate.model.stations import KEEPS_UP
 from sluicegate.model.traffic import pipeline_rate, visits
 
 Floats = NDArray[np.float64]
 
 _FORGET = 0.95
 _FORGET_VISITS = 0.9
-_KEEPS_UP = 0.95
 # Edges follow the visits once one is this far off: their routing is worked out anew each time they change.
 _EDGES_OFF = 0.02
 # A figure that moved by less than this is left as it was: it saves rebuilding values that plan the same.
@@ -98,7 +98,7 @@ def _visits(known: Floats, lessons: Floats, topology: Topology, seen: Observatio
         return known, lessons
     measured = _or_nan([o.arrivals_per_s for o in seen.all_of(topology.names)])
     carried = np.array([seen.running.get(o.name, 1) * o.service_per_s for o in topology.operators])
-    behind = _behind(topology, known >= _KEEPS_UP * carried / rate)
+    behind = _behind(topology, known >= KEEPS_UP * carried / rate)
     valid = ~behind & (measured > 0.0)
     if not valid.any():
         return known, lessons
@@ -156,7 +156,7 @@ def _or_nan(values: list[float | None]) -> Floats:
 
 def _taught(operator: Operator, seen: OperatorObservation, law: BatchLaw | None) -> Operator:
     if operator.batch is not None:
-        return operator if law is None else _batched(operator, operator.batch, law)
+        return _batched(operator, operator.batch, law, seen)
     service = _usable(seen.service_per_s, operator.service_per_s)
     arrival_scv = _scv(seen.arrival_scv, operator.arrival_scv)
     service_scv = _scv(seen.service_scv, operator.service_scv)
@@ -169,15 +169,22 @@ def _taught(operator: Operator, seen: OperatorObservation, law: BatchLaw | None)
     return operator.with_figures(service, arrival_scv, service_scv, None)
 
 
-def _batched(operator: Operator, costs: BatchCosts, law: BatchLaw) -> Operator:
+def _batched(operator: Operator, costs: BatchCosts, law: BatchLaw | None, seen: OperatorObservation) -> Operator:
+    """The law of its batches; variability too, for policies that plan it as a queue (DRS by GI/G/k)."""
+    service = operator.service_per_s if law is None else law.service_per_s
+    overhead_s, per_task_s = (costs.overhead_s, costs.per_task_s) if law is None else (law.overhead_s, law.per_task_s)
+    arrival_scv = _scv(seen.arrival_scv, operator.arrival_scv)
+    service_scv = _scv(seen.service_scv, operator.service_scv)
     if (
-        _close(law.service_per_s, operator.service_per_s)
-        and _close(law.overhead_s, costs.overhead_s)
-        and _close(law.per_task_s, costs.per_task_s)
+        _close(service, operator.service_per_s)
+        and _close(overhead_s, costs.overhead_s)
+        and _close(per_task_s, costs.per_task_s)
+        and _close(arrival_scv, operator.arrival_scv)
+        and _close(service_scv, operator.service_scv)
     ):
         return operator
-    learned = BatchCosts(law.overhead_s, law.per_task_s, costs.commit_s)
-    return operator.with_figures(law.service_per_s, operator.arrival_scv, operator.service_scv, learned)
+    learned = BatchCosts(overhead_s, per_task_s, costs.commit_s)
+    return operator.with_figures(service, arrival_scv, service_scv, learned)
 
 
 def _usable(measured: float | None, known: float) -> float:

@@ -14,7 +14,7 @@ paper, tasks on one slot are taken not to disturb each other.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -61,14 +61,8 @@ class MappingRate:
 
     def rate_per_s(self, routing: Routing) -> float:
         """The highest rate of the pipeline; ``inf`` if no row reaches any task."""
-        return min((rate for _, rate in self._pipeline_rates(routing)), default=math.inf)
-
-    def limiting(self, routing: Routing) -> str | None:
-        """The task that sets the rate; ``None`` if no row reaches any task."""
-        return min(self._pipeline_rates(routing), key=lambda pair: pair[1], default=(None, math.inf))[0]
-
-    def _pipeline_rates(self, routing: Routing) -> Iterator[tuple[str, float]]:
-        return ((name, self.tasks[name].rate_per_s(routing) / v) for name, v in self.visits.items() if v > 0)
+        rates = (self.tasks[name].rate_per_s(routing) / visits for name, visits in self.visits.items() if visits > 0)
+        return min(rates, default=math.inf)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,11 +39,6 @@ class BestServers:
     price: float
     keeps_up: bool = True
 
-    @property
-    def capped(self) -> bool:
-        """Whether ``most`` ended the search, with instances left that would pay."""
-        return self.next_gain > self.price
-
 
 def weighted_cost(arrivals_per_s: float, service_per_s: float, servers: int, beta: float) -> float:
     """z(k), Eq 8; ``inf`` where the operator cannot keep up.

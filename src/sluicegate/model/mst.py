@@ -144,6 +144,20 @@ def disagreeing_sizes(one: MstModel, other: MstModel, threshold: float = 0.05) -
     return tuple(int(m) for m in apart if m not in one.samples.sizes)
 
 
+def most_disagreeing(one: MstModel, other: MstModel, threshold: float = 0.05) -> int | None:
+    """The unmeasured size at which two models differ most, relative to the larger; ``None`` where nowhere enough.
+
+    >>> few = samples_of([(1, 90.0), (2, 150.0), (4, 200.0), (1, 91.0), (2, 151.0), (4, 201.0)])
+    >>> most_disagreeing(fit_model(few, 1, largest=8), fit_model(few, 2, largest=8))
+    8
+    """
+    size = min(one.largest, other.largest)
+    a, b = _guarded(one, size), _guarded(other, size)
+    apart = np.abs(a - b) / np.maximum(np.maximum(a, b), np.finfo(np.float64).tiny)
+    sizes = disagreeing_sizes(one, other, threshold)
+    return max(sizes, key=lambda m: float(apart[m - 1])) if sizes else None
+
+
 def _regressed(samples: MstSamples, form: Form, terms: int) -> Floats:
     target = samples.mean_inverse_s if form == 1 else samples.mean_per_s
     columns = samples.sizes[:, None] ** np.array(_TERMS[form][:terms], dtype=np.float64)

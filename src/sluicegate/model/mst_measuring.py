@@ -1,15 +1,24 @@
-"""When a job that runs flat out has shown its maximum sustainable throughput: the K out of N rule.
+"""When a job that runs flat out has shown its maximum sustainable throughput: the K out of N rule, or a known mean.
 
 Of the last N = 5 throughput samples at least K = 4 lie within +-delta = 5% of the sample before them. The first of
 the N has one before it too, so N + 1 samples are needed.
+
+On a machine that does other work too, samples scatter by more than delta for as long as one looks, while their mean is
+known better and better. So 2 N samples count as well where the 95% interval of their mean is within +-delta and the
+means of both halves are that close: a throughput that still rises has halves that differ.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
+from statistics import fmean, stdev
 
 from sluicegate.domain.topology import require
+
+_T_95 = 2.26
+"""Student's t for the mean of ten samples."""
 
 
 def converged(samples_per_s: Sequence[float], latest: int = 5, steady: int = 4, delta: float = 0.05) -> bool:
@@ -29,15 +38,17 @@ def converged(samples_per_s: Sequence[float], latest: int = 5, steady: int = 4, 
     return close >= steady
 
 
-def measured_mst(samples_per_s: Sequence[float], latest: int = 5, steady: int = 4, delta: float = 0.05) -> float | None:
-    """The mean of the ``latest`` samples once they have converged above zero; ``None`` until then.
+def mean_known(samples_per_s: Sequence[float], latest: int = 5, delta: float = 0.05) -> bool:
+    """Whether the last 2 ``latest`` samples scatter about a mean that is known within ``delta`` and does not move.
 
-    The one sample that the rule allows to be off is part of the mean: throughput varies.
-
-    >>> measured_mst([99.0, 100.0, 101.0, 99.0, 101.0, 99.0])
-    100.0
+    >>> mean_known([90.0, 110.0, 92.0, 108.0, 95.0, 105.0, 89.0, 112.0, 91.0, 109.0], delta=0.1)
+    True
+    >>> mean_known([60.0, 65.0, 70.0, 75.0, 80.0, 85.0, 90.0, 95.0, 100.0, 105.0], delta=0.1)
+    False
     """
-    if not converged(samples_per_s, latest, steady, delta):
-        return None
-    mean = sum(samples_per_s[-latest:]) / latest
-    return mean if mean > 0 else None
+    recent = list(samples_per_s[-2 * latest :])
+    if len(recent) < 2 * latest:
+        return False
+    mean, before, after = fmean(recent), fmean(recent[:latest]), fmean(recent[latest:])
+    half_width = _T_95 * stdev(recent) / math.sqrt(len(recent))
+    return half_width <= delta * mean and abs(after - before) <= delta * mean

@@ -55,11 +55,11 @@ class NodeLaw:
 
     @classmethod
     def start(cls, topology: Topology) -> NodeLaw:
-        """Nothing is known; nothing is laid out either, before a node tells its cores."""
+        """Nothing is known; nothing is laid out either, before the cores of a node are known."""
         return cls(topology.names, np.zeros((0, 0)), np.zeros(0), np.zeros(0))
 
     def after(self, seen: Observation, topology: Topology) -> NodeLaw:
-        """With one more look; unchanged where no node tells its cores."""
+        """With one more look; unchanged where the cores of no node are known."""
         nodes = [node for node in seen.nodes if node.cores]
         if not nodes or len(self.names) > _MOST_OPERATORS:
             return self

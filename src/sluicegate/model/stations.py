@@ -23,6 +23,10 @@ from sluicegate.model.ways import in_batches, passages
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
+KEEPS_UP = 0.95
+"""Of what an operator's processors can do: busier ones count as behind. At half, what is known of busy operators is not
+used. At 1, a queue that only just grows counts as none."""
+
 
 class Laws(NamedTuple):
     """Arrays over the operators. A named tuple, so that compiled code can take it as one argument.

@@ -28,6 +28,10 @@ ENDPOINT_CPU = 0.10
 _threads = attrgetter("threads")
 
 
+OFF = 0.25
+"""A measured rate this far off the profile's corrects it: at half of that noise would, at double a plan is far out."""
+
+
 class Usage(NamedTuple):
     """Shares of one slot."""
 
@@ -36,7 +40,7 @@ class Usage(NamedTuple):
 
 
 def profile_of(operator: Operator) -> TaskProfile:
-    """The operator's profile; without one, the single point its service rate and usage tell of.
+    """The operator's profile; without one, the single point that its service rate and usage give.
 
     A thread cannot use more than the slot it runs on, so shares above 1 count as the whole slot.
 
@@ -47,6 +51,32 @@ def profile_of(operator: Operator) -> TaskProfile:
         return operator.profile
     point = ProfilePoint(1, operator.service_per_s, min(operator.cpu, 1.0), min(operator.memory, 1.0))
     return TaskProfile(operator.name, (point,))
+
+
+def corrected(operator: Operator, rsd: float = 0.0) -> tuple[TaskProfile, str | None]:
+    """The operator's profile as what is observed of it says, and what was corrected, if anything was.
+
+    A profile knows the rate of one task that it was measured with. Where the operator's own, as learned while it runs,
+    is further off than ``OFF`` and twice its relative standard error, all rates are taken in proportion.
+
+    >>> from dataclasses import replace
+    >>> profile = TaskProfile("parse", (ProfilePoint(1, 300.0, 0.85, 0.1),), service_per_s=320.0)
+    >>> found, why = corrected(Operator("parse", 160.0, profile=profile))
+    >>> found.points[0].rate_per_s, why
+    (150.0, 'profile of parse: measured at 320/s a task, observed 160/s: its rates are taken times 0.50')
+    """
+    profile = profile_of(operator)
+    if profile.service_per_s is None:
+        return profile, None
+    ratio = operator.service_per_s / profile.service_per_s
+    if abs(ratio - 1) <= OFF + 2 * rsd:
+        return profile, None
+    points = tuple(ProfilePoint(p.threads, p.rate_per_s * ratio, p.cpu, p.memory) for p in profile.points)
+    why = (
+        f"profile of {operator.name}: measured at {profile.service_per_s:.4g}/s a task, observed "
+        f"{operator.service_per_s:.4g}/s: its rates are taken times {ratio:.2f}"
+    )
+    return TaskProfile(profile.task, points, operator.service_per_s), why
 
 
 def rate_per_s(profile: TaskProfile, threads: int) -> float:

@@ -77,7 +77,7 @@ class OpenSlots:
         return best
 
     def _split(self, number: int) -> None:
-        """Halve a row at its median CPU; a row of one CPU stays, since nothing tells its entries apart there."""
+        """Halve a row at its median CPU; a row of one CPU stays, since its entries do not differ in CPU."""
         row = self._rows[number]
         cpus = sorted(rest[1] for rest in row)
         middle = next((cpu for cpu in cpus[len(cpus) // 2 :] if cpu > cpus[0]), None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sluicegate.errors import BadInput
 from sluicegate.place.dsm import Dsm
-from sluicegate.place.es_stream import EsStreamPlacer
-from sluicegate.place.mc_stream import McStreamPlacer
+from sluicegate.place.es_stream_live import EsStreamMoving
+from sluicegate.place.mc_stream_live import McStreamMoving
 from sluicegate.place.placer import Placer
 from sluicegate.place.rsm import Rsm
 from sluicegate.place.sam import Sam
@@ -15,9 +15,11 @@ PLACERS: dict[str, Placer] = {
     "dsm": Dsm(),
     "rsm": Rsm(),
     "sam": Sam(),
-    "mc-stream": McStreamPlacer(),
-    "es-stream": EsStreamPlacer(),
+    "mc-stream": McStreamMoving(),
+    "es-stream": EsStreamMoving(),
 }
+COMPARES_EVERY_NODE = frozenset({"mc-stream", "es-stream"})
+"""Those that look at every node for every thread, as their papers have it; the others go from node to node once."""
 
 
 def placer(name: str) -> Placer:

@@ -6,7 +6,7 @@ mapping exists. Above it every count is tried: that RSM maps on n slots says not
 changes every distance.
 
 The mapper sees exactly the slots asked for. Where the last machine has more, they stay in reserve: they are paid for,
-so the first extra slots may cost nothing. Unless told otherwise at most 3 n + 1 are added to n: best fit leaves no two
+so the first extra slots may cost nothing. By default at most 3 n + 1 are added to n: best fit leaves no two
 slots whose contents would fit on one, so it never needs more.
 """
 
@@ -24,7 +24,7 @@ from sluicegate.policy.vms import VM_SIZES, rent
 
 @runtime_checkable
 class KnowsFewest(Protocol):
-    """A mapper that can tell a number of slots below which it must fail; ``None``: it fails on any number."""
+    """A mapper that knows a number of slots below which it must fail; ``None``: it fails on any number."""
 
     def fewest_slots(self, topology: Topology, bundles: Sequence[Bundle]) -> int | None: ...
 

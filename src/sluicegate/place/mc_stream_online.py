@@ -91,7 +91,7 @@ class _Candidate:
 def redeploy(
     topology: Topology, placement: Placement, measured: Measured, late: bool, rules: OnlineRules | None = None
 ) -> Redeployment:
-    """Algorithm 4; ``late`` tells that throughput or latency misses its target.
+    """Algorithm 4; ``late``: throughput or latency misses its target.
 
     >>> from sluicegate.domain import Edge, Operator, Vm
     >>> t = Topology("t", (Operator("a", 9.0, cpu=0.5),), (Edge("source", "a"),))

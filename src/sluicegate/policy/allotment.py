@@ -12,11 +12,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from sluicegate.domain import SINK, Bundle, Limits, Proposal, Situation, TaskProfile, Topology, is_sink
+from sluicegate.domain import SINK, Bundle, Limits, Operator, Proposal, Situation, TaskProfile, Topology, is_sink
 from sluicegate.errors import BadInput
-from sluicegate.model.task_profile import ENDPOINT_CPU, ROUNDING, Usage, profile_of, usage_at
-
-_SHARE_PRECISION = 1e-4
+from sluicegate.model.task_profile import ENDPOINT_CPU, ROUNDING, Usage, corrected, usage_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +128,22 @@ def propose(situation: Situation, allot: Allot, endpoint: Usage) -> Proposal:
         )
     cpu, memory = math.fsum(b.cpu for b in plan.bundles), math.fsum(b.memory for b in plan.bundles)
     total = f"{plan.slots} slots = ceil(max(CPU {cpu:.2f}, memory {memory:.2f})), {plan.threads} threads"
-    reasons = (*short, total, *(part.how for part in plan.parts.values()))
+    stale = [why for o in situation.topology.operators if (why := _profile(situation, o)[1]) is not None]
+    reasons = (*short, total, *stale, *(part.how for part in plan.parts.values()))
     return Proposal(plan.processors, reasons, not short, plan.bundles, plan.slots)
 
 
 def _wants(situation: Situation) -> list[Want]:
     limits, rates = situation.limits, situation.operator_arrivals_per_s
     return [
-        Want(o.name, profile_of(o), _rate(rates, o.name), *_bounds(limits, o.name))
+        Want(o.name, _profile(situation, o)[0], _rate(rates, o.name), *_bounds(limits, o.name))
         for o in situation.topology.operators
     ]
+
+
+def _profile(situation: Situation, operator: Operator) -> tuple[TaskProfile, str | None]:
+    """The profile as corrected by what was learned, and what no longer fitted."""
+    return corrected(operator, situation.service_rsd.get(operator.name, 0.0))
 
 
 def _bounds(limits: Limits, name: str) -> tuple[int, int]:
@@ -173,10 +177,10 @@ def _scaled(want: Want, share: float) -> Want:
 def _cut(
     topology: Topology, wants: list[Want], allot: Allot, endpoint: Usage, budget: int | None
 ) -> tuple[_Plan, float]:
-    """The plan for the largest share of the rate within the budget, found by halving; share 0 if none is."""
+    """The plan for the largest share of the rate within the budget, by halving (to 1e-4); 0 if none is."""
     low, high = 0.0, 1.0
     best = _plan(topology, wants, allot, endpoint, 0.0)
-    while best.within(budget) and high - low > _SHARE_PRECISION:
+    while best.within(budget) and high - low > 1e-4:
         middle = (low + high) / 2
         plan = _plan(topology, wants, allot, endpoint, middle)
         if plan.within(budget):
@@ -184,3 +188,20 @@ def _cut(
         else:
             high = middle
     return best, low
+
+
+def bundles_of(topology: Topology, running: Mapping[str, int], proposal: Proposal | None = None) -> tuple[Bundle, ...]:
+    """What is to be placed for ``running``: the proposal's own bundles if it packed exactly this, else one a processor.
+
+    >>> from sluicegate.domain import Edge, Operator
+    >>> one = Topology("t", (Operator("a", 9.0, cpu=0.5),), (Edge("source", "a"),))
+    >>> [(b.threads, b.cpu) for b in bundles_of(one, {"a": 2})]
+    [(1, 0.5), (1, 0.5)]
+    """
+    if proposal is not None and proposal.bundles and dict(proposal.processors) == dict(running):
+        return proposal.bundles
+    return tuple(
+        Bundle(operator.name, 1, min(operator.cpu, 1.0), min(operator.memory, 1.0))
+        for operator in topology.operators
+        for _ in range(running[operator.name])
+    )

@@ -1,14 +1,14 @@
 """What m machines sustain: a power law with room for another shape, learned from few small sizes and from every step.
 
     log C = a + b log m + sum_j c_j hat_j(log2 m) + noise
-    b ~ N(0.9, 0.1^2),  c_j ~ N(0, 0.03^2) before the first sample,  noise ~ N(0, s^2)
+    b ~ N(0.9, 0.1^2),  c_j ~ N(0, 0.05^2) before the first sample,  noise ~ N(0, s^2)
 
 The power law extrapolates from 3, 4, 6 and 8 machines to a hundred without turning down or running into a pole; hats
 at 1, 2, 4, .. machines, linear in between, take up how the truth differs from it where it was seen. The posterior says
 how little is known of a size:  sd(log C_m)^2 = s^2 + x' V x.  s^2 is the mean square of what samples were off by, with
-``_ASSUMED_NOISE`` counted as ``_ASSUMED`` of them.
+``_ASSUMED_NOISE`` counted as one of them.
 
-A measured capacity is a sample. Where it is known of late steps only, those on time speak too: theirs was above the
+A measured capacity is a sample. Where it is known of late steps only, those on time count too: theirs was above the
 load; with z = (log load - log C_m)/s and the hazard r = phi(z)/(1 - Phi(z)), Newton's step on that likelihood (Tobit)
 is a sample log C_m + s r/w of weight w = r (r - z).
 """
@@ -25,30 +25,21 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from sluicegate.domain.topology import require
+from sluicegate.model.mst import LARGEST
 from sluicegate.policy.on_time import CapacityBelief
 
 Floats = NDArray[np.float64]
 
-# Machines that a curve is worked out for. Half: larger loads are not planned for. Double: decisions take longer.
-LARGEST = 128
-# How capacity grows with machines before the first sample: 1 is in proportion. Half, or double: the first sizes beyond
-# those measured are expected to carry far too little, or more than in proportion.
+# The power of machines that capacity grows with, before the first sample: 1 is in proportion, and sizes that never ran
+# are then expected to carry more than they do (7% more at 48 machines, of a true 0.9 measured at 3 to 8).
 _SLOPE = 0.9
-# Half: a curve that bends otherwise is followed later. Double: sizes not yet run are doubted more.
-_SLOPE_SD = 0.1
-# Where the curve may bend: at 1, 2, 4, .. machines. Half: none beyond 8. Double: none more below 128.
-_HATS = 8
-# Half: bends are followed later. Double: one noisy sample bends the curve.
-_HAT_SD = 0.03
-# A draw's relative deviation before any was seen, and how many samples that counts for. Half: too few machines in the
-# first steps of a noisy pipeline. Double: too many in those of a steady one.
-_ASSUMED_NOISE, _ASSUMED = 0.05, 4.0
-# No capacity is taken for steadier than this: samples without any noise would end all doubt. Half, double: no matter.
-_LEAST_NOISE = 0.01
-# Deviations below the curve from which a step on time counts; its weight is under 2% there. Half: the curve learns less
-# from steps on time. Double: nothing but time spent.
-_TELLING = -3.0
-_PRIOR_PRECISION = np.diag([1e-9, 1 / _SLOPE_SD**2, *[1 / _HAT_SD**2] * _HATS])
+# A draw's relative deviation before any was seen (it counts as one sample), and that of a bend of the curve. Half: too
+# few machines in the first steps of a noisy pipeline, and bends are followed later. Double: too many in those of a
+# steady one, and one noisy sample bends the curve.
+_ASSUMED_NOISE = 0.05
+_HATS = LARGEST.bit_length()  # the curve may bend at 1, 2, 4, .. LARGEST machines
+_SLOPE_SD = 1 - _SLOPE  # in proportion to machines is one deviation away
+_PRIOR_PRECISION = np.diag([1e-9, 1 / _SLOPE_SD**2, *[1 / _ASSUMED_NOISE**2] * _HATS])
 _PRIOR_MOMENT = _PRIOR_PRECISION @ np.array([0.0, _SLOPE, *[0.0] * _HATS])
 
 
@@ -65,8 +56,8 @@ class CapacityLaw:
     @property
     def noise(self) -> float:
         """Relative deviation of one draw."""
-        variance = (_ASSUMED * _ASSUMED_NOISE**2 + self.squares) / (_ASSUMED + self.weight)
-        return max(math.sqrt(variance), _LEAST_NOISE)
+        variance = (_ASSUMED_NOISE**2 + self.squares) / (1 + self.weight)
+        return math.sqrt(variance)
 
     def curve(self) -> CapacityBelief:
         """Mean and deviation for 1..``largest`` machines."""
@@ -92,7 +83,7 @@ class CapacityLaw:
         return replace(after, squares=self.squares + weight * square, weight=self.weight + weight)
 
     def late(self, machines: int, capacity_per_s: float) -> CapacityLaw:
-        """A step whose capacity is known because it was late: the unlucky ones tell nothing of the noise."""
+        """A step whose capacity is known because it was late: the unlucky ones say nothing of the noise."""
         if capacity_per_s <= 0 or machines < 1:
             return self
         return self._with(_row(machines), math.log(capacity_per_s), 1.0)
@@ -105,10 +96,10 @@ class CapacityLaw:
         x = _row(machines)
         expected, noise = float(x @ mean), self.noise
         z = (math.log(load_per_s) - expected) / noise
-        if z < _TELLING:
-            return self
         hazard = math.exp(-0.5 * z * z - 0.5 * math.log(2 * math.pi) - float(log_ndtr(-z)))
-        weight = min(max(hazard * (hazard - z), 1e-6), 1.0)
+        weight = min(hazard * (hazard - z), 1.0)
+        if weight < 1e-6:
+            return self
         return self._with(x, expected + noise * hazard / weight, weight)
 
     def _with(self, x: Floats, log_c: float, weight: float) -> CapacityLaw:

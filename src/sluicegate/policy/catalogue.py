@@ -31,10 +31,11 @@ Moves = Literal["governed", "spaced", "own", "steps", "cycles"]
 
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
-    """One policy: ``build`` makes it, told the load to come, which only a ``clairvoyant`` one looks at.
+    """One policy: ``build`` makes it from the load to come, which only a ``clairvoyant`` one uses.
 
     A ``reactive`` policy finds its size by trial on a running pipeline; the others answer at once. ``mapper`` and
-    ``forecaster`` name what it goes with, ``moves`` who says when it moves.
+    ``forecaster`` name what it goes with, ``moves`` who says when it moves. One of ``nodes`` decides how many there
+    are, where they can come and go.
     """
 
     build: Callable[[tuple[float, ...]], AnyPolicy]
@@ -45,6 +46,7 @@ class PolicyEntry:
     mapper: str = "dsm"
     forecaster: str | None = None
     moves: Moves = "own"
+    nodes: bool = False
 
 
 def _of(module: str, policy: str, **settings: object) -> Callable[[tuple[float, ...]], AnyPolicy]:
@@ -88,6 +90,7 @@ def _uncertainty(number: int) -> PolicyEntry:
         "uncertainty-aware VM scheduling",
         forecaster="arma" if number >= 4 else None,
         moves="cycles",
+        nodes=True,
     )
 
 
@@ -197,7 +200,7 @@ def live_policy_entry(name: str) -> PolicyEntry:
     entry = policy_entry(name)
     if entry.clairvoyant:
         raise BadInput(
-            f"policy {name!r} must know the load that will come, which nobody does of a pipeline that runs: "
+            f"policy {name!r} needs the load to come, which is not known of a running pipeline: "
             "choose another, or compare with it in sluicegate replay"
         )
     return entry

@@ -44,7 +44,7 @@ def smallest(stations: Stations, limits: Limits) -> Counts:
             f"above its limit of {most[i]:,}: raise the limit or lower the rate"
         )
     stable = _stable(stations.laws.arrivals_per_s, stations.laws.service_per_s)
-    return np.maximum(stable, limits.least)
+    return np.maximum(stable, [limits.least_for(n) for n in stations.names] if limits.least_of else limits.least)
 
 
 def greedy_path(stations: Stations, limits: Limits, budget: int, until_mean_s: float | None = None) -> GreedyPath:

@@ -16,9 +16,6 @@ from sluicegate.domain import Proposal, Situation
 from sluicegate.policy.policy import Policy
 from sluicegate.policy.within_limits import proposal_within
 
-_EARLY = 1e-6
-"""A look that comes this share of a step early still belongs to the step."""
-
 
 @dataclass(frozen=True, slots=True)
 class StepMemory:
@@ -59,13 +56,19 @@ class InSteps:
         return StepMemory(self.policy.start())
 
     def propose(self, memory: StepMemory, situation: Situation) -> tuple[StepMemory, Proposal]:
-        step = math.floor((situation.now_s + self.lead_s) / self.every_s + _EARLY)
+        # a look a millionth of a step early still belongs to the step: seconds are sums of floats
+        step = math.floor((situation.now_s + self.lead_s) / self.every_s + 1e-6)
         seen = _with_saturated(memory, situation)
         if memory.proposal is not None and step == memory.step:
             kept = memory.proposal
             left_s = (step + 1) * self.every_s - self.lead_s - situation.now_s
             why = (f"held: the next decision is in {left_s:.3g} s",)
-            held = replace(proposal_within(kept.processors, why, situation), bundles=kept.bundles, slots=kept.slots)
+            held = replace(
+                proposal_within(kept.processors, why, situation),
+                bundles=kept.bundles,
+                slots=kept.slots,
+                nodes=kept.nodes,
+            )
             return replace(memory, running=dict(situation.running), saturated_per_s=seen), held
         inner, proposal = self.policy.propose(memory.inner, _with(situation, seen))
         return StepMemory(inner, step, proposal, dict(situation.running)), proposal
@@ -73,6 +76,8 @@ class InSteps:
 
 def _with_saturated(memory: StepMemory, situation: Situation) -> dict[str, float]:
     """What operators sustained flat out since the last decision, at the allocation that still runs."""
+    if situation.observation.rescaling:
+        return {}
     kept = dict(memory.saturated_per_s) if dict(memory.running) == dict(situation.running) else {}
     fresh = {n: situation.observation.of(n).saturated_per_s for n in situation.topology.names}
     return {**kept, **{name: rate for name, rate in fresh.items() if rate is not None}}

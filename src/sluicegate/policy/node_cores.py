@@ -16,14 +16,8 @@ import numpy as np
 
 from sluicegate.domain import Cores, Situation
 from sluicegate.model.node_law import FILLED, cores_needed
-from sluicegate.model.stations import Counts, Stations
+from sluicegate.model.stations import KEEPS_UP, Counts, Stations
 from sluicegate.policy.pace import paces
-
-_BUSY = 0.85
-"""Of a node's cores: below, some were idle under the plan in force. At half of it the law binds too late."""
-_KEEPS_UP = 0.95
-_BACK_TO_BACK_MOST_S = 60.0
-"""An operator that cannot keep up runs batches as long as its backlog; they count as one a minute."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,19 +62,19 @@ def _cores_to_spare(situation: Situation) -> bool:
     """
     nodes = [node for node in situation.observation.nodes if node.cores]
     return bool(nodes) and all(
-        (node.busy_cores or 0.0) + (node.other_cores or 0.0) < _BUSY * node.cores for node in nodes
+        (node.busy_cores or 0.0) + (node.other_cores or 0.0) < FILLED * node.cores for node in nodes
     )
 
 
 def needed(cores: Cores, stations: Stations, k: Counts, pace_s: Mapping[str, float]) -> float:
-    """The cores of a plan; an operator without a pace starts its batches back to back."""
+    """The cores of a plan; an operator without a pace starts its batches back to back.
+
+    One that cannot keep up has batches as long as its backlog, so that its rows alone count.
+    """
     laws, busy = stations.laws, stations.offered / k
     own = laws.overhead_s + laws.per_task_s * k
-    settled = np.where(busy < 1, own / np.maximum(1 - busy, 1e-9), _BACK_TO_BACK_MOST_S)
-    every = {
-        name: max(pace_s.get(name, 0.0), min(float(b), _BACK_TO_BACK_MOST_S))
-        for name, b in zip(stations.names, settled, strict=True)
-    }
+    settled = np.divide(own, 1 - busy, out=np.full(len(own), math.inf), where=busy < 1)
+    every = {name: max(pace_s.get(name, 0.0), float(b)) for name, b in zip(stations.names, settled, strict=True)}
     arrivals = dict(zip(stations.names, laws.arrivals_per_s.tolist(), strict=True))
     return cores_needed(cores, arrivals, dict(zip(stations.names, k.tolist(), strict=True)), every)
 
@@ -88,7 +82,7 @@ def needed(cores: Cores, stations: Stations, k: Counts, pace_s: Mapping[str, flo
 def _no_more_than_run(situation: Situation, stations: Stations, k: Counts) -> Counts:
     """But for operators that would not keep up: rows that are never served help nobody."""
     have = [max(situation.running.get(name, int(n)), 1) for name, n in zip(stations.names, k, strict=True)]
-    least = np.ceil(stations.offered / _KEEPS_UP).astype(np.int64)
+    least = np.ceil(stations.offered / KEEPS_UP).astype(np.int64)
     fewer: Counts = np.minimum(k, np.maximum(np.array(have, dtype=np.int64), least))
     return fewer
 

@@ -28,10 +28,10 @@ allowance of
 of them is left, and
 
     price = need/beta x min(PRICE_0 e^-(beyond/SPEND), MOST_PRICE)      in machine steps, need being machines
-    beyond = saved - n/sqrt(beta n + EARLY)
+    beyond = saved - sqrt(n/beta)
 
 What is saved adds up, so that the price moves on until as many are late as may be, however far the price that a load
-needs is from PRICE_0. The root is a reserve for chance, about one deviation of n beta late steps: at 99.5% an eighth of
+needs is from PRICE_0. The root is a reserve for chance, about one deviation of n beta late steps: at 99.5% a seventh of
 the budget after a week of minutes and a twentieth after two months. Slow on purpose: the predicted chance explains most
 of what happens, and a price that follows single bursts pays twice.
 """
@@ -51,24 +51,22 @@ from sluicegate.policy.late_chance import weighed
 
 Floats = NDArray[np.float64]
 
-# Half and double of each: docs/benchmarks.md, three traces of four days, told 99.5% in cycles of ten steps.
+# Half and double of each: docs/benchmarks.md, three traces of four days, target 99.5%, in cycles of ten steps.
 # The first price, as a share of the need of the steps that one late step stands for.
 # Half: 1.5% cheaper, 0.83 of the budget late where it was 0.74. Double: 1.5% dearer, 0.68.
 PRICE_0 = 0.18
 # The most that avoiding a late step is worth. Else one late cycle at 99.9%, the budget of a week, makes every step of
 # that week dear and buys next to nothing. Half: 4% cheaper, a target missed. Double: 1% dearer, 5% at 99.9%.
-MOST_PRICE = 0.375
+MOST_PRICE = 2 * PRICE_0
 # The least, per machine that the expected load needs: else a load far above the usual is cheaper left late than served.
 # Half, double: it does not bind on usual loads.
 LEAST_PRICE = 2.0
 # Saved steps over which the price falls by e. Half: 0.4% dearer there, 2% on NASA and ClarkNet: single bursts move it.
 # Double: over weeks more stays unspent.
 SPEND = 2_500.0
-# Late steps by which the reserve is smaller at first. None: 1% dearer over four days with decisions every step.
-EARLY = 10.0
-# Steps: how much may be saved or owed, and what the need is averaged over. A calm year does not pay for a late day, nor
-# a year for one disaster. Half, double: binds after a shorter, or a longer, calm or disaster.
-MEMORY = 10_000.0
+# Steps: how much may be saved or owed, so that the price falls to a fiftieth at most, and what the need is averaged
+# over. A calm year does not pay for a late day, nor a year for one disaster.
+MEMORY = 4 * SPEND
 # What a rescale must save, in machine steps by the root of the machines. Half: a quarter more rescales, 0.8% cheaper.
 # Double: a quarter fewer, 1.8% dearer.
 PATIENCE = 0.6
@@ -99,7 +97,7 @@ class LateBudget:
         >>> fresh = LateBudget()
         >>> calm, late = fresh.judged(0, 2_000, 0.005), fresh.judged(20, 2_000, 0.005)
         >>> [round(memory.price(10, 0.005)) for memory in (calm, fresh, late)]
-        [193, 360, 750]
+        [208, 360, 720]
         """
         beyond = self.saved - _reserve(self.steps, budget)
         # bounded before it is a power: it may be beyond all floats
@@ -108,7 +106,7 @@ class LateBudget:
 
 
 def _reserve(steps: float, budget: float) -> float:
-    return steps / math.sqrt(budget * steps + EARLY)
+    return math.sqrt(steps / budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +181,6 @@ class OnTime:
     def __post_init__(self) -> None:
         require(0 < self.target < 1, f"target is {self.target}: give a share between 0 and 1, such as 0.995")
         require(self.price is None or self.price > 0, f"price is {self.price}: give machine steps above 0")
-
-    @property
-    def steps_ahead(self) -> int:
-        """How far the forecast must reach."""
-        return self.timing.bound[1]
 
     def start(self) -> OnTimeMemory:
         return OnTimeMemory()

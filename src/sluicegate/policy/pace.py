@@ -14,6 +14,8 @@ import numpy as np
 from sluicegate.model.stations import Counts, Stations
 
 _MOST_STRETCH = 20.0
+"""Times b*, however much a promise allows: processors, places and key groups change at the next batch. Half: long
+promises pay for more batches. Double: a change waits for twice as long."""
 
 
 def paces(stations: Stations, processors: Counts, mean_goal_s: float | None) -> dict[str, float]:

@@ -12,19 +12,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from sluicegate.domain import Forecast, Goal, Limits, Proposal, Situation, Topology
+from sluicegate.domain import Goal, Limits, Proposal, Situation, Topology
 from sluicegate.domain.topology import require, require_number
-from sluicegate.forecast.forecaster import Forecaster
 from sluicegate.policy.policy import Policy
 from sluicegate.policy.steady_load import SteadyLoad, steady_load
 
 PlanMemory = TypeVar("PlanMemory")
-ForecastMemory = TypeVar("ForecastMemory")
 
-REST_S = 5400.0
-# A forecaster is taught the constant rate until it forecasts, at most this often; it then looks this far ahead.
-_LESSONS = 200
-_FORECAST_STEPS = 12
+_REST_S = 5400.0
+"""Half: less than Flink's hour of waiting, so that what only waits counts as at rest. Double: planning takes longer."""
 
 
 @dataclass(slots=True)
@@ -70,7 +66,6 @@ def settle(
     rate_per_s: float,
     goal: Goal,
     limits: Limits,
-    forecaster: Forecaster[ForecastMemory] | None = None,
     step_s: float = 60.0,
     most_steps: int = 400,
 ) -> tuple[Proposal, int]:
@@ -87,15 +82,14 @@ def settle(
     require_number(step_s, "step_s", above=True)
     require(most_steps >= 1, f"most_steps is {most_steps}: give at least 1")
     load = steady_load(topology, rate_per_s, step_s)
-    forecast = _forecast(forecaster, rate_per_s)
-    rest_steps = min(max(1, round(REST_S / step_s)), max(1, most_steps // 2))
+    rest_steps = min(max(1, round(_REST_S / step_s)), max(1, most_steps // 2))
     memory = policy.start()
     world = _World(load, {name: min(limits.least, limits.most_for(name)) for name in topology.names})
     runs = world.runs
     for step in range(1, most_steps + 1):
         memory, proposal = policy.propose(
             memory,
-            Situation(world.now_s, topology, world.seen, rate_per_s, load.arrivals_per_s, goal, limits, forecast),
+            Situation(world.now_s, topology, world.seen, rate_per_s, load.arrivals_per_s, goal, limits),
         )
         world.enact(proposal)
         if memory is None and world.repeated and (world.steady or runs[-1].steps >= 3):
@@ -105,19 +99,6 @@ def settle(
         if not world.repeated and (cycle := _cycle(runs[:-1])):
             return _restless(cycle, step_s), step
     return _unfinished(runs, most_steps, step_s, rest_steps), most_steps
-
-
-def _forecast(forecaster: Forecaster[ForecastMemory] | None, rate_per_s: float) -> Forecast | None:
-    """One forecast serves every step: the load does not change."""
-    if forecaster is None:
-        return None
-    memory = forecaster.start()
-    for _ in range(_LESSONS):
-        memory = forecaster.learn(memory, rate_per_s)
-        forecast = forecaster.forecast(memory, _FORECAST_STEPS)
-        if forecast is not None:
-            return forecast
-    return None
 
 
 def _cycle(runs: list[_Run]) -> list[_Run] | None:

@@ -7,6 +7,7 @@ No query gets more than it wants. Under the micro-batch law the ratio is convex 
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -34,17 +35,22 @@ def shared(claims: Mapping[str, Claim], budget: int) -> dict[str, int]:
     if sum(claim.want for claim in claims.values()) <= budget:
         return {name: claim.want for name, claim in claims.items()}
     given = {name: min(1, claim.want) for name, claim in claims.items()}
-    for _ in range(budget - sum(given.values())):
-        open_ = [name for name in claims if given[name] < claims[name].want]
-        if not open_:
-            break
-        best = max(open_, key=lambda name: _gain(claims[name], given[name]))
-        given[best] += 1
+    order = {name: number for number, name in enumerate(claims)}
+    best = [(_cost(claims[name], k), order[name], name) for name, k in given.items() if k < claims[name].want]
+    heapq.heapify(best)
+    left = budget - sum(given.values())
+    while left > 0 and best:
+        _, place, name = heapq.heappop(best)
+        given[name] += 1
+        left -= 1
+        if given[name] < claims[name].want:
+            heapq.heappush(best, (_cost(claims[name], given[name]), place, name))
     return given
 
 
-def _gain(claim: Claim, have: int) -> tuple[float, float]:
+def _cost(claim: Claim, have: int) -> tuple[float, float]:
+    """The gain of one more processor, negated, since heaps give the least first."""
     now_s, then_s = claim.mean_s(have), claim.mean_s(have + 1)
     if not math.isfinite(now_s):
-        return claim.offered / have, math.inf
-    return 0.0, (now_s - then_s) / claim.bound_s
+        return -claim.offered / max(have, 1), -math.inf
+    return 0.0, -(now_s - then_s) / claim.bound_s

@@ -27,7 +27,7 @@ from scipy.special import ndtri
 from sluicegate.domain import Limits, Proposal, Situation
 from sluicegate.errors import Infeasible
 from sluicegate.model.sojourn import quantile_s
-from sluicegate.model.stations import Counts, Stations
+from sluicegate.model.stations import KEEPS_UP, Counts, Stations
 from sluicegate.policy.demand import stations_of
 from sluicegate.policy.greedy import GreedyPath, ample, greedy_path, smallest
 from sluicegate.policy.node_cores import within_cores
@@ -36,7 +36,6 @@ from sluicegate.policy.papers.drs import best_effort, explain, min_within_knee, 
 from sluicegate.policy.papers.redirection import equally_fast, shares_by_speed
 from sluicegate.policy.within_limits import affordable
 
-_SLOW_PACED_SHARE = 0.3
 _LEAST_TRUST = 0.6
 """No service rate is taken for less than this share of what was learned: where rows cost little beside the rest of a
 batch their rate is hardly known, but then it hardly matters either."""
@@ -61,8 +60,15 @@ class SluicegatePolicy:
     by starting late (they cost less then); ``waiting_share`` the share of the least latency bound that rows may wait
     when the load comes out at its quantile, not at its mean; ``most_growth`` bounds what a forecast that has seen
     little may ask for, against the load now. ``slow_start`` is set where an executor must start before there are more
-    processors: the quantile of the load then counts in full, and batches wait for ``_SLOW_PACED_SHARE`` of the promise
-    at most, since nothing can make up for an executor that comes too late.
+    processors: the quantile of the load then counts in full, and it is batches that may wait for ``waiting_share`` of
+    the promise at most, since nothing can make up for an executor that comes too late.
+
+                     half                                            double
+        margin       a promise without room for a slow batch         processors for a promise 10% tighter
+        catch_up_s   twice the processors for a backlog              it lasts twice as long
+        paced_share  more, smaller batches: more processor time      no room for surprises
+        waiting_share  nearly the quantile is planned for, always    a burst uses up more than half of the promise
+        most_growth  a forecast cannot raise the load (below 1)      a wrong first forecast triples the processors
 
     A goal of on-time steps alone is planned for at that quantile of the load, with the fewest processors that carry it.
     """
@@ -122,8 +128,8 @@ class SluicegatePolicy:
         peak = max(expected, upper / (1 + room_s / over_s))
         peak = max(min(peak, self.most_growth * now), now)
         return peak / now, (
-            f"load: {peak:.4g} rows/s, the forecast of the next {over_s:g} s (now {now:.4g}; {upper:.4g} at "
-            f"{level:.4g} of the time, when rows may wait {room_s:.2g} s)"
+            f"load: {peak:.4g} rows/s, the forecast of the next {over_s:g} s (now {now:.4g}; {100 * level:.4g}% "
+            f"quantile {upper:.4g}, for which rows may queue {room_s:.2g} s)"
         )
 
     def _level(self, situation: Situation) -> float:
@@ -158,7 +164,7 @@ class SluicegatePolicy:
         mean, measured = situation.goal.mean_s, situation.observation.sojourn
         if mean is None or (measured is not None and measured.mean_s > mean):
             return None
-        share = min(self.paced_share, _SLOW_PACED_SHARE) if self.slow_start else self.paced_share
+        share = min(self.paced_share, self.waiting_share) if self.slow_start else self.paced_share
         return mean * share / max(bias, 1.0)
 
     def _whole_goal(self, situation: Situation, bias: float) -> float | None:
@@ -221,7 +227,7 @@ def _bias(memory: Memory, situation: Situation, stations: Stations) -> float:
         return memory.bias
     k = np.array([situation.running[name] for name in names], dtype=np.int64)
     predicted = paced_mean_s(stations, k, memory.pace_s)
-    if not (math.isfinite(predicted) and predicted > 0) or (stations.offered >= 0.95 * k).any():
+    if not (math.isfinite(predicted) and predicted > 0) or (stations.offered >= KEEPS_UP * k).any():
         return memory.bias
     ratio = min(max(measured.mean_s / predicted, 0.5), 3.0)
     return 0.95 * memory.bias + 0.05 * ratio

@@ -3,6 +3,7 @@
     utilisation = min(1, (lambda + backlog/step) / (k mu))        queue = backlog + lambda E[Q]   (Erlang, GI/G/k)
     backpressure = 1 - k mu/lambda where lambda > k mu, else 0    sojourn = E[Q] + backlog/(k mu) + 1/mu
     backlog after a step = max(0, backlog + (lambda - k mu) step)
+    pending tasks = what waits, in tasks of a second each
 
 Every operator is given its full share of the load, also while another upstream of it is behind: what counts is where
 a policy comes to rest, not the order in which queues fill. Near saturation E[Q] takes long to build up, so no more
@@ -18,8 +19,6 @@ from dataclasses import dataclass, field
 from sluicegate.domain import Observation, Operator, OperatorObservation, Sojourn, Topology
 from sluicegate.model.erlang import mean_wait_s
 from sluicegate.model.traffic import visits
-
-_TASK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class SteadyLoad:
             sojourn=self._sojourn(operators),
             throughput_per_s=min([self.rate_per_s, *carried]),
             backlog_rows=sum(seen.queue_rows or 0.0 for seen in operators.values()),
-            pending_tasks=math.floor(waiting_s / _TASK_S),
+            pending_tasks=math.floor(waiting_s),
             running_tasks=math.ceil(busy - 1e-9),
         )
 

@@ -18,7 +18,7 @@ _SETTLED_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """``before`` is the look the decision was made at, ``after`` those that tell what it did, ``late`` how many of them
+    """``before`` is the look the decision was made at, ``after`` those that show its effect, ``late`` how many of them
     found the promise broken."""
 
     decision: Line
@@ -64,7 +64,7 @@ class Explained:
         predicted_s, after_s = self.decision.get("predicted_mean_s"), self.mean_after_s
         lines = [f"predicted: a mean latency of {seconds(predicted_s)}"] if predicted_s is not None else []
         if after_s is None:
-            return [*lines, "nothing has come out since"]
+            return [*lines, "no row has come out since"]
         off = (
             f", {abs(after_s / predicted_s - 1):.0%} {'above' if after_s > predicted_s else 'below'}"
             if predicted_s

@@ -9,15 +9,20 @@ RULES = {
     "one at a time": "the last move is not in force yet",
     "bounds": "there may be no more, or no fewer, than the limits say",
     "window": "fewer are taken only once fewer have been enough for a while",
+    "calm": "while latency is near its bound or above it, no processors are taken away",
+    "overdue": "what was asked for did not come within its time; the loop goes on without it",
     "dead band": "a change this small is not worth making",
-    "no escalation": "more did not help the last time, so more of the same is not given",
+    "no escalation": "more processors did not help the last time, so no more are given",
     "cool-down": "the last move was a moment ago; its effect is awaited first",
     "it pays": "the move would cost more than it gains",
+    "key groups": "state is split into so many parts, and each task needs one",
+    "slots": "there may be fewer executors than the mapping needs, so threads share them",
+    "hot key": "all rows of a key go to one task, however many tasks there are",
 }
 """What each rule of the governor means (``control/governor.py``)."""
 
 _WORDS = (
-    (r"\bE\[T\] inf s\b", "rows would wait there without end"),
+    (r"\bE\[T\] inf s\b", "the queue there would grow without end"),
     (r"\bE\[T\] ([\d.,e+-]+ s)\b", r"a row spends about \1 there"),
     (r"\bmodel bias 1\.00\b", "predictions have been right on average"),
     (r"\bmodel bias ([\d.]+)\b", r"latency has been \1 times what was predicted, which is allowed for"),

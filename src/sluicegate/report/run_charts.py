@@ -75,7 +75,7 @@ def fleet(record: RunRecord, frame: Frame) -> str:
 
 
 def _counted(record: RunRecord, what: str) -> Points:
-    """A number that fleet.jsonl tells when it changes holds to the end of the run."""
+    """A number that fleet.jsonl has when it changes holds to the end of the run."""
     told = [(float(e["at_s"]) - record.began_s, float(e[what])) for e in record.fleet if e.get(what) is not None]
     return [*told, (lasted_s(record), told[-1][1])] if told else []
 
@@ -140,7 +140,7 @@ def _late(record: RunRecord, x: Axis, y: Axis) -> str:
 
 
 def _moves(record: RunRecord, x: Axis, frame: Frame) -> str:
-    """A mark at the foot for every decision, so that all pictures tell when something was moved."""
+    """A mark at the foot for every decision, so that every chart shows when something was moved."""
     foot = frame.height - frame.bottom
     return "".join(
         f'<path class="move" d="M{at:.1f} {foot}l-4 7h8z"><title>{title}</title></path>'

@@ -12,14 +12,55 @@ from sluicegate.report.plain_words import plain
 from sluicegate.report.run_charts import fleet, held, load, sojourn, what_if
 from sluicegate.report.run_figures import kept_share, lasted_s, mean_of, slot_seconds_of
 from sluicegate.report.run_script import run_script
-from sluicegate.report.run_style import RUN_STYLE
 from sluicegate.report.svg import Frame
 from sluicegate.report.topology_picture import topology_picture
+from sluicegate.runlog.decision_text import change_text
 from sluicegate.runlog.run_record import Line, RunRecord
 
 _DESK, _PHONE = Frame(), Frame(width=390, height=200, left=46, right=22)
 _SHOWN = 30
 """Decisions beyond these are folded away."""
+
+_STYLE = (
+    """
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 10px; margin: 16px 0 12px; }
+.tile { background: var(--card); border-radius: 10px; padding: 12px 14px; color: var(--soft); font-size: 13px;
+  line-height: 1.35; }
+.tile b { display: block; font-size: 25px; line-height: 1.25; color: var(--ink); font-variant-numeric: tabular-nums; }
+.tile.good b { color: var(--good); } .tile.bad b { color: var(--bad); }
+ul { color: var(--soft); margin: 4px 0; padding-left: 18px; font-size: 13.5px; }
+.load { fill: var(--load); } .band { fill: var(--own); fill-opacity: .16; }
+.came { stroke: var(--soft); stroke-width: 1.4; }
+.guess { stroke: var(--own); stroke-width: 1.3; stroke-dasharray: 2 3; }
+.main { stroke: var(--own); } .thin { stroke: var(--soft); stroke-width: 1.1; }
+.goal { stroke: var(--warm); stroke-dasharray: 6 4; stroke-width: 1.3; }
+svg text.goal-text { fill: var(--warm); font-size: 11px; paint-order: stroke; stroke: var(--paper); stroke-width: 3px; }
+.late { fill: var(--bad); } .move { fill: var(--ink); fill-opacity: .55; }
+.stack { fill-opacity: .82; stroke: var(--paper); stroke-width: .8; }
+.f-executors { stroke: var(--s0); } .f-nodes { stroke: var(--s2); stroke-dasharray: 5 3; }
+.stream { fill: none; stroke: var(--soft); stroke-width: 1.5; } .end { fill: var(--soft); }
+.back { stroke-dasharray: 5 4; } .box { fill: var(--card); stroke-width: 1.8; } svg text.name { font-weight: 600; }
+.key.load { background: var(--load); } .key.band { background: var(--own); opacity: .4; }
+.key.guess { background: none; border: 1.5px dashed var(--own); } .key.thin { background: var(--soft); }
+.key.late { background: var(--bad); border-radius: 5px; }
+ol { list-style: none; margin: 0; padding: 0; }
+ol > li { display: flex; gap: 14px; padding: 8px 0; border-bottom: 1px solid var(--rule); }
+.when { flex: 0 0 74px; color: var(--soft); font-variant-numeric: tabular-nums; }
+ol b { margin-right: 12px; white-space: nowrap; } summary { cursor: pointer; padding: 8px 0; color: var(--soft); }
+.hair { stroke: var(--ink); stroke-opacity: .45; }
+#readout { position: fixed; left: 0; right: 0; bottom: 0; padding: 9px 20px; background: var(--ink);
+  color: var(--paper); font-size: 13px; text-align: center; font-variant-numeric: tabular-nums; }
+li:target { background: var(--card); } .phone { display: none; }
+@media (max-width: 640px) { .desk { display: none; } .phone { display: block; }
+  .tiles { grid-template-columns: 1fr 1fr; } ol > li { flex-direction: column; gap: 2px; } .when { flex: none; } }
+@media print { section { break-inside: avoid; } }
+"""
+    + "\n".join(
+        f".a{i} {{ fill: var(--s{i}); }} .b{i} {{ stroke: var(--s{i}); }} .key.k{i} {{ background: var(--s{i}); }}"
+        for i in range(8)
+    )
+    + "\n"
+)
 
 
 def run_page(record: RunRecord) -> str:
@@ -39,7 +80,7 @@ def run_page(record: RunRecord) -> str:
         body += [_section("What each operator costs", _LAW, _costs(record))]
     if record.what_if.get("points"):
         body += [_section("What another load would need", _WHAT_IF, _chart(record, what_if))]
-    return page(f"sluicegate: {record.app}", RUN_STYLE, "".join(body) + (run_script(record) if record.ticks else ""))
+    return page(f"sluicegate: {record.app}", _STYLE, "".join(body) + (run_script(record) if record.ticks else ""))
 
 
 _PICTURE = "Each box is one streaming query; k is its processors, least to most."
@@ -89,7 +130,7 @@ def _tiles(record: RunRecord) -> str:
 def _exact(told: Line) -> tuple[str, str]:
     rows = f"of {told['rows_in']:,} rows" if told.get("rows_in") is not None else "rows"
     if told.get("answer_exact") is None:
-        return "-", f"nobody has checked the answer {rows}"
+        return "-", f"the answer {rows} was not checked"
     return (
         "exact" if told["answer_exact"] else "WRONG",
         f"answer {rows}: {told.get('lost')} lost, {told.get('duplicated')} doubled",
@@ -147,7 +188,7 @@ def _decisions(decisions: Sequence[Line], began_s: float) -> str:
 def _decision(decision: Line, began_s: float) -> str:
     moves = "".join(f"<b>{escape(r['operator'])} {r['have']} &rarr; {r['want']}</b> " for r in decision["rescales"])
     others = decision.get("changes") or ()
-    moves += "".join(f"<b>{escape(c['what'])} {escape(c['have'])} &rarr; {escape(c['want'])}</b> " for c in others)
+    moves += "".join(f"<b>{escape(change_text(c)).replace('-&gt;', '&rarr;')}</b> " for c in others)
     told = (*decision["reasons"], *(f"{c['what']}: {c['reason']}" for c in others))
     why = "".join(f"<li>{escape(plain(reason))}</li>" for reason in told)
     number = int(decision["number"])

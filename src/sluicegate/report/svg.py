@@ -45,7 +45,7 @@ class Frame:
         return Axis(low, high, self.height - self.bottom, self.top, log)
 
     def rows(self, y: Axis, ticks: Iterable[float], text: Callable[[float], str]) -> str:
-        """A line across at every tick, told at the left."""
+        """A line across at every tick, its value at the left."""
         return "".join(
             f'{self.across(y.at(t), "grid")}<text class="small" x="{self.left - 8}" y="{y.at(t) + 4:.1f}" '
             f'text-anchor="end">{text(t)}</text>'

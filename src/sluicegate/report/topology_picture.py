@@ -26,7 +26,7 @@ Point = tuple[float, float]
 
 
 def topology_picture(pipeline: Line, told: Mapping[str, str], width: int) -> str:
-    """``told`` is the line below each operator's name."""
+    """``told`` has the line below each operator's name."""
     drawing = drawing_of(described(pipeline))
     sheet = _sheet(drawing, width)
     place = {box.id: box.place for box in drawing.boxes}

@@ -6,9 +6,10 @@ begins, so the disk stays bounded; a reader that was away for longer than that m
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -27,7 +28,9 @@ class BatchRecord:
     ``entered_s`` is when its rows came onto the edges it reads, on average. A ``cold`` batch is one of the first after
     a start: it pays for compiling and warming up, and says nothing about the next. ``work_s`` is how long
     its tasks ran, all added up; ``task_s`` are the run times of the single tasks, where they were looked up, and
-    ``task_rows`` the rows of each, where they were cut for it; ``group_s`` what each key group takes, smoothed.
+    ``task_on`` the executors they ran on, ``task_rows`` the rows of each, where they were cut for it;
+    ``group_s`` what each key group takes, smoothed; ``task_at`` the places that the tasks were to run at, beside
+    ``task_on``.
     """
 
     batch: int
@@ -44,6 +47,8 @@ class BatchRecord:
     task_s: tuple[float, ...] = ()
     task_rows: tuple[int, ...] = ()
     group_s: tuple[float, ...] = ()
+    task_on: tuple[str, ...] = ()
+    task_at: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         return json.dumps(
@@ -62,6 +67,8 @@ class BatchRecord:
                 "task_s": [round(t, 4) for t in self.task_s],
                 "task_rows": self.task_rows,
                 "group_s": self.group_s,
+                "task_on": self.task_on,
+                "task_at": self.task_at,
             }
         )
 
@@ -89,7 +96,43 @@ class BatchRecord:
             task_s=tuple(float(t) for t in read["task_s"]),
             task_rows=tuple(int(n) for n in read.get("task_rows", ())),
             group_s=tuple(float(s) for s in read.get("group_s", ())),
+            task_on=tuple(str(name) for name in read.get("task_on", ())),
+            task_at=tuple(str(place) for place in read.get("task_at", ())),
         )
+
+
+DAMAGE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+"""What reading a damaged line or document raises."""
+
+
+def records_of(lines: Iterable[str]) -> Iterator[BatchRecord]:
+    """The batches in lines of a log; a damaged line is skipped.
+
+    >>> [record.batch for record in records_of(["{", "[1]", "1e999"])]
+    []
+    """
+    for line in lines:
+        # a damaged line must not end the controller: the next batches carry the same figures
+        with contextlib.suppress(*DAMAGE):
+            yield BatchRecord.from_json(line)
+
+
+def mapped_share(records: Iterable[BatchRecord]) -> float | None:
+    """Of the tasks that were mapped to one executor each, the share that ran there; ``None`` where none was.
+
+    >>> from dataclasses import replace
+    >>> one = BatchRecord(1, 0.0, 1.0, 1.0, 4, 4, 2, None, Births(()), task_on=("3", "5"))
+    >>> mapped_share([replace(one, task_at=("executor_h1_3", "executor_h1_4"))]), mapped_share([one])
+    (0.5, None)
+    """
+    pairs = [
+        (at.rpartition("_")[2], on)
+        for record in records
+        if len(record.task_at) == len(record.task_on)
+        for at, on in zip(record.task_at, record.task_on, strict=True)
+        if at.startswith("executor_")
+    ]
+    return sum(at == on for at, on in pairs) / len(pairs) if pairs else None
 
 
 def append_line(path: Path, line: str, most_bytes: int = MOST_BYTES) -> None:

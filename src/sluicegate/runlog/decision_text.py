@@ -15,5 +15,16 @@ def changed(decision: Mapping[str, Any]) -> str:
     'executors 1 -> 2'
     """
     moves = [f"{r['operator']} {r['have']} -> {r['want']}" for r in decision.get("rescales") or ()]
-    others = [f"{c['what']} {c['have']} -> {c['want']}" for c in decision.get("changes") or ()]
+    others = [change_text(change) for change in decision.get("changes") or ()]
     return ", ".join((*moves, *others))
+
+
+def change_text(change: Mapping[str, Any]) -> str:
+    """From what to what; only to what, where there is no word for what was before.
+
+    >>> change_text({"what": "key groups of count", "have": "", "want": "2 of 8 moved"})
+    'key groups of count: 2 of 8 moved'
+    """
+    if not change["have"]:
+        return f"{change['what']}: {change['want']}"
+    return f"{change['what']} {change['have']} -> {change['want']}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,12 @@ def read_failures(path: Path) -> tuple[Failing, ...]:
     """None where there is no such file, or one that another version wrote."""
     try:
         read: Any = json.loads(read_if_there(path) or "{}")
-        return tuple(Failing(**one) for one in read.get("operators", ()))
-    except (ValueError, TypeError, AttributeError):
+        return tuple(_checked(Failing(**one)) for one in read.get("operators", ()))
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return ()
+
+
+def _checked(one: Failing) -> Failing:
+    """With its times as numbers; a ``TypeError`` or ``ValueError`` where they are none."""
+    next_try_s = None if one.next_try_s is None else float(one.next_try_s)
+    return replace(one, since_s=float(one.since_s), next_try_s=next_try_s, batch=int(one.batch), tries=int(one.tries))

@@ -29,6 +29,16 @@ class Layout:
         return self.folder / "ticks.jsonl"
 
     @property
+    def stages(self) -> Path:
+        """What was measured of the stages of a real-time query, second by second; written by the driver."""
+        return self.folder / "stages.jsonl"
+
+    @property
+    def said(self) -> Path:
+        """What the driver of an attached application said of faults, and of what is not moved."""
+        return self.folder / "said.jsonl"
+
+    @property
     def fleet(self) -> Path:
         return self.folder / "fleet.jsonl"
 
@@ -90,6 +100,14 @@ class Layout:
 
     def checkpoint(self, group: str) -> Path:
         return self.folder / "operators" / group / "checkpoint"
+
+    def regroup(self, group: str) -> Path:
+        """There while the number of an operator's key groups changes, until a batch is committed with the new one."""
+        return self.folder / "operators" / group / "regroup.json"
+
+    def hot_key(self, group: str) -> Path:
+        """There while one key of an operator has far more rows than the others; written by the driver."""
+        return self.folder / "operators" / group / "hot_key.json"
 
     def batches(self, group: str) -> Path:
         return self.folder / "operators" / group / "batches.jsonl"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import stat
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -21,16 +23,32 @@ def no_room(layout: Layout, problem: OSError) -> EnvironmentLacks:
 def locked(layout: Layout) -> TextIOWrapper:
     """The lock of a folder, held until it is closed; a folder in which a pipeline runs is refused."""
     try:
-        for folder in (layout.folder, *layout.spark_writes):
+        owner_only_folder(layout.folder)
+        _require_closed(layout.folder)
+        for folder in layout.spark_writes:
             owner_only_folder(folder)
         lock = owner_only_file(layout.lock).open("a+", encoding="utf-8")
     except OSError as problem:
         raise no_room(layout, problem) from problem
     _take(lock, layout.folder, fcntl.LOCK_EX)
-    lock.truncate(0)
-    lock.write(f"{os.getpid()}\n")
-    lock.flush()
+    try:
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+    except OSError as problem:
+        with contextlib.suppress(OSError):  # what could not be written is tried once more
+            lock.close()
+        raise no_room(layout, problem) from problem
     return lock
+
+
+def _require_closed(folder: Path) -> None:
+    """Whoever can write to the folder decides what runs in it, and could let its logs lead elsewhere."""
+    rights = stat.S_IMODE(folder.stat().st_mode)
+    if rights & stat.S_IWOTH:
+        raise BadInput(
+            f"every user can write to {folder} ({rights:04o}): run `chmod o-w` on it, or choose another folder"
+        )
 
 
 def check_free(folder: Path) -> None:
@@ -41,6 +59,8 @@ def check_free(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise BadInput(f"{folder} is a file: give a folder for the pipeline")
     layout = Layout(folder.absolute())
+    if folder.is_dir():
+        _require_closed(folder)
     try:
         lock = layout.lock.open("r", encoding="utf-8")
     except OSError:

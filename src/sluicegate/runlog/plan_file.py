@@ -15,6 +15,10 @@ from pathlib import Path
 from sluicegate.runlog.files import read_if_there, write_whole
 
 MOST_BEHIND = 20_000_000
+MOST_PROCESSORS = 1_000_000
+MOST_PACE_S = 1e6
+MOST_PLANNED_GROUPS = 10_000
+"""A plan beyond these was written by no loop; half or double of them is as far from any pipeline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,7 @@ class OperatorPlan:
     ``most_rows`` bounds what one batch takes in, so that a backlog is worked off in batches that end; ``most_behind``
     how many rows its readers may be behind it: beyond, it starts no batch, and the rows wait where they are.
     ``groups`` are the tasks of its key groups, where it has state; ``hosts`` those its tasks should run on, one each
-    (Spark chooses where empty).
+    (Spark chooses where empty). ``key_groups`` is the number of key groups its state should be in (0: as it is).
     """
 
     processors: int = 1
@@ -34,6 +38,7 @@ class OperatorPlan:
     most_behind: int = MOST_BEHIND
     groups: tuple[int, ...] = ()
     hosts: tuple[str, ...] = ()
+    key_groups: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +81,17 @@ class PlanInForce:
         """
         read = json.loads(text)
         operators = {
-            str(name): OperatorPlan(
-                int(p["processors"]),
-                float(p["pace_s"]),
-                tuple(float(s) for s in p["shares"]),
-                int(p["most_rows"]),
-                int(p.get("most_behind", MOST_BEHIND)),
-                tuple(int(task) for task in p.get("groups", ())),
-                tuple(str(host) for host in p.get("hosts", ())),
+            str(name): _sane(
+                OperatorPlan(
+                    int(p["processors"]),
+                    float(p["pace_s"]),
+                    tuple(float(s) for s in p["shares"]),
+                    int(p["most_rows"]),
+                    int(p.get("most_behind", MOST_BEHIND)),
+                    tuple(int(task) for task in p.get("groups", ())),
+                    tuple(str(host) for host in p.get("hosts", ())),
+                    int(p.get("key_groups", 0)),
+                )
             )
             for name, p in read["operators"].items()
         }
@@ -95,6 +103,21 @@ class PlanInForce:
             tuple(str(name) for name in read.get("leaving", ())),
             _count(read.get("decision")),
         )
+
+
+def _sane(plan: OperatorPlan) -> OperatorPlan:
+    """The plan of an operator if a batch can be cut by it; a ``ValueError`` where none could."""
+    sane = (
+        1 <= plan.processors <= MOST_PROCESSORS
+        and 0.0 <= plan.pace_s <= MOST_PACE_S
+        and plan.most_rows >= 1
+        and plan.most_behind >= 0
+        and all(0 <= task < MOST_PROCESSORS for task in plan.groups)
+        and 0 <= plan.key_groups <= MOST_PLANNED_GROUPS
+    )
+    if not sane:
+        raise ValueError(f"no batch can be cut by {plan}")
+    return plan
 
 
 def _count(value: object) -> int | None:
@@ -116,9 +139,9 @@ class PlanFile:
             return self._plan
         stamp = (status.st_mtime_ns, status.st_ino)
         if stamp != self._stamp:
-            text = read_if_there(self._path)
             # a plan that somebody spoiled by hand is as good as none: the last good one stays in force
-            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+                text = read_if_there(self._path)
                 if text is not None:
                     self._plan = PlanInForce.from_json(text)
             self._stamp = stamp

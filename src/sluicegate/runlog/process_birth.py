@@ -1,4 +1,4 @@
-"""When a process was born: what tells it from every other that had or will have its number."""
+"""When a process was started: distinguishes it from every other with the same process id."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def born(pid: int) -> str | None:
-    """What tells this process from every other that had or will have its number; ``None`` where none runs.
+    """Distinguishes this process from every other with the same process id; ``None`` where none runs.
 
     >>> import os
     >>> born(os.getpid()) == born(os.getpid()), born(2**30)

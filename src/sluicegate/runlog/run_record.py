@@ -16,13 +16,84 @@ from sluicegate.errors import BadInput
 from sluicegate.runlog.failures import Failing, read_failures
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.process_birth import born
+from sluicegate.runlog.shape import Fits, anything, by_name, each, entry, maybe, number, text, whole
 
+FIGURES = ("arrivals_per_s", "utilisation", "queue_rows", "sojourn_s", "service_per_s")
+"""What is known of an operator at a look."""
 Line = dict[str, Any]
+_figure = maybe(number)
+_changed = each(entry({"what": text, "have": anything, "want": anything}, {"reason": text}))
+_refused = each(entry({"rule": text, "why": text}))
+_batch = maybe(by_name(_figure))
+_TICK = entry(
+    {"at_s": number, "running": by_name(number)},
+    {
+        **dict.fromkeys(
+            ("arrivals_per_s", "throughput_per_s", "backlog_rows", "predicted_mean_s", "executors"), _figure
+        ),
+        "sojourn": maybe(by_name(_figure)),
+        "operators": maybe(by_name(maybe(entry({}, {**dict.fromkeys(FIGURES, _figure), "batch": _batch})))),
+        "forecast": maybe(
+            entry(
+                {}, {**dict.fromkeys(("low_per_s", "mean_per_s", "high_per_s"), maybe(each(number))), "step_s": _figure}
+            )
+        ),
+        "pace_s": maybe(by_name(number)),
+        "advice": each(text),
+        "changes": _changed,
+        "refusals": _refused,
+        "nodes": maybe(each(entry({"name": text}, {"cpu": _figure, "memory": _figure, "io": _figure}))),
+        "failing": each(text),
+    },
+)
+_DECISION = entry(
+    {
+        "at_s": number,
+        "rescales": each(entry({"operator": text, "have": number, "want": number})),
+        "reasons": each(text),
+    },
+    {
+        **dict.fromkeys(("arrivals_per_s", "predicted_mean_s", "executors", "nodes"), _figure),
+        "number": whole,
+        "changes": _changed,
+        "refusals": _refused,
+        "failing": each(text),
+    },
+)
+_FLEET = entry({"at_s": number}, {"executors": _figure, "nodes": _figure})
+_streams = maybe(each(text))
+_PIPELINE = entry(
+    {"name": text, "nodes": each(entry({"name": text}, {"reads": _streams, "writes": _streams, "given": maybe(text)}))},
+    {"sources": _streams, "kept": _streams},
+)
+_CONTROL = entry(
+    {},
+    {
+        "started_s": _figure,
+        "bounds": maybe(by_name(number)),
+        "app": maybe(text),
+        "policy": maybe(text),
+        "pid": whole,
+        "unknown_settings": each(text),
+    },
+)
+_OUTCOME = entry(
+    {},
+    {
+        **dict.fromkeys(("began_s", "seconds", "slo_kept", "slot_seconds", "slot_seconds_static_peak"), _figure),
+        **dict.fromkeys(("rows_in", "rows_out", "lost", "duplicated", "mean_s", "p95_s", "rescales"), _figure),
+        **dict.fromkeys(("queries", "restarts"), each(text)),
+        "goal": maybe(by_name(number)),
+        "app": maybe(text),
+        "policy": maybe(text),
+    },
+)
+_WHAT_IF = entry({}, {"points": each(entry({"rate_per_s": number}, {"total": _figure}))})
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One run as its files tell it; times are seconds since the epoch."""
+    """One run as read from its files; times are seconds since the epoch."""
 
     folder: Path
     pipeline: Line
@@ -92,19 +163,20 @@ def read_record(folder: Path, latest_bytes: int | None = None) -> RunRecord:
 
     With ``latest_bytes`` only so much of the end of each log is read: enough for who looks every second.
     """
-    pipeline, control = _document(folder / "pipeline.json"), _document(folder / "control.json")
+    pipeline = _document(folder / "pipeline.json", _PIPELINE)
+    control = _document(folder / "control.json", _CONTROL)
     if not pipeline:
         raise BadInput(f"no run in {folder}: it has no pipeline.json; give the folder of a `sluicegate run`")
-    outcome = _of_this_run(_document(folder / "outcome.json"), control)
+    outcome = _of_this_run(_document(folder / "outcome.json", _OUTCOME), control)
     began_s = float(outcome.get("began_s") or control.get("started_s") or 0.0)
     return RunRecord(
         folder,
         pipeline,
         control,
-        tuple(_since(began_s, _lines(folder / "ticks.jsonl", latest_bytes))),
-        tuple(_numbered(_since(began_s, _lines(folder / "decisions.jsonl", latest_bytes)))),
-        tuple(_since(began_s, _lines(folder / "fleet.jsonl", latest_bytes))),
-        _document(folder / "what_if.json"),
+        tuple(_since(began_s, _lines(folder / "ticks.jsonl", _TICK, latest_bytes))),
+        tuple(_numbered(_since(began_s, _lines(folder / "decisions.jsonl", _DECISION, latest_bytes)))),
+        tuple(_since(began_s, _lines(folder / "fleet.jsonl", _FLEET, latest_bytes))),
+        _document(folder / "what_if.json", _WHAT_IF),
         outcome,
         read_failures(folder / "failures.json"),
     )
@@ -124,23 +196,29 @@ def _numbered(decisions: Iterable[Line]) -> Iterator[Line]:
     return ({"number": place, **decision} for place, decision in enumerate(decisions, 1))
 
 
-def _document(path: Path) -> Line:
-    text = read_if_there(path)
+def _document(path: Path, fits: Fits) -> Line:
     try:
-        found = json.loads(text) if text else {}
-    except ValueError as problem:
-        raise BadInput(f"{path} is no JSON ({problem}): remove it, or give another run's folder") from None
+        read = read_if_there(path)
+        found = json.loads(read) if read else {}
+    except (ValueError, RecursionError) as problem:
+        what = "no text" if isinstance(problem, UnicodeError) else f"no JSON ({str(problem)[:100]})"
+        raise BadInput(f"{path} is {what}: remove it, or give another run's folder") from None
+    if found and not fits(found):
+        raise BadInput(f"{path} is damaged: remove it, or give another run's folder")
     return found if isinstance(found, dict) else {}
 
 
-def _lines(path: Path, latest_bytes: int | None) -> Iterator[Line]:
-    """Of the file that was put aside and of the one in use; half a line that is being written comes next time."""
+def _lines(path: Path, fits: Fits, latest_bytes: int | None) -> Iterator[Line]:
+    """Of the file that was put aside and of the one in use; half a line that is being written comes next time, and
+    one that is damaged is left out."""
     for part in (path.with_name(f"{path.name}.1"), path):
-        for text in _text(part, latest_bytes).splitlines():
+        for line in _text(part, latest_bytes).split("\n"):
             try:
-                yield json.loads(text)
-            except ValueError:
+                found = json.loads(line)
+            except (ValueError, RecursionError):
                 continue
+            if fits(found):
+                yield found
 
 
 def _text(path: Path, latest_bytes: int | None) -> str:

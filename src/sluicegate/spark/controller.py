@@ -7,95 +7,48 @@ that are logged.
 
 from __future__ import annotations
 
-import argparse
 import json
-import math
 import os
+import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from sluicegate.config.goal_text import goal_from
+from sluicegate.config.policy_options import policy_options
+from sluicegate.config.profile_file import read_profiles, with_profiles
 from sluicegate.control import loop
 from sluicegate.control.loop import Settings
-from sluicegate.control.settings import Known, Timing, settings_for
-from sluicegate.domain import Decision, Limits, Observation
-from sluicegate.errors import BadInput
+from sluicegate.control.settings import Known, Timing, retimed, settings_for
+from sluicegate.control.slots import SlotMapping
+from sluicegate.domain import Decision, FleetSeen, Limits, Observation
+from sluicegate.errors import BadInput, SluicegateError
+from sluicegate.model.mapping_rate import Routing
+from sluicegate.place.catalogue import placer
 from sluicegate.policy.catalogue import live_policy_entry
 from sluicegate.runlog.batch_log import Tail, append_line
 from sluicegate.runlog.failures import read_failures
 from sluicegate.runlog.files import write_whole
 from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.plan_file import OperatorPlan, PlanFile
+from sluicegate.spark.control_options import Control as Control
+from sluicegate.spark.control_options import given_to
 from sluicegate.spark.documents import decision_document, tick_document
-from sluicegate.spark.pipeline.graph import RunningGraph, read_graph
+from sluicegate.spark.looks import Looks
+from sluicegate.spark.pipeline.graph import REAL_TIME, RunningGraph, read_graph
 from sluicegate.spark.pipeline.observing import Observer
+from sluicegate.spark.realtime.observing import RealTimeObserver
 from sluicegate.spark.what_if import WhatIf
 
 _MOST_LOG_BYTES = 8_000_000
-_TIMES = ("interval_s", "cooldown_s", "settle_down_s", "startup_s", "cycle_s")
-
-
-@dataclass(frozen=True, slots=True)
-class Control:
-    """What a user chooses of the loop. ``budget`` is the slots there are; ``dry_run`` only advises.
-
-    ``startup_s`` is what an executor takes to come where more processors need more of them. Without, a change of k
-    is in force at the next batch, which is by the next look. ``cycle_s`` is the cycle of policies that decide in
-    cycles, and DRS's T_ra unless ``cooldown_s`` says otherwise.
-    """
-
-    policy: str = "sluicegate"
-    slo: tuple[str, ...] = ()
-    budget: int | None = None
-    interval_s: float = 2.0
-    cooldown_s: float | None = None
-    settle_down_s: float | None = None
-    dry_run: bool = False
-    startup_s: float = 0.0
-    cycle_s: float = 60.0
-
-    def __post_init__(self) -> None:
-        _check_control(self)
-
-    @property
-    def timing(self) -> Timing:
-        """As the loop is told."""
-        startup_s = max(self.startup_s, self.interval_s)
-        return Timing(
-            self.interval_s, startup_s, self.cycle_s, cooldown_s=self.cooldown_s, settle_down_s=self.settle_down_s
-        )
-
-    def arguments(self) -> list[str]:
-        """As command-line arguments of the controller's process."""
-        budget = [] if self.budget is None else [f"--budget={self.budget}"]
-        slo = [f"--slo={text}" for text in self.slo]
-        dry = ["--dry-run"] if self.dry_run else []
-        chosen = {what: getattr(self, what) for what in _TIMES}
-        times = [f"--{what.replace('_', '-')}={value}" for what, value in chosen.items() if value is not None]
-        return [f"--policy={self.policy}", *slo, *budget, *times, *dry]
-
-
-def _check_control(given: Control) -> None:
-    """Refuse, before a process is started with it, what the controller could not use."""
-    if not isinstance(given.policy, str):
-        raise BadInput(f"policy is {given.policy!r}: give its name, see `sluicegate policies`")
-    live_policy_entry(given.policy)
-    promise: object = given.slo
-    if not isinstance(promise, tuple | list) or not all(isinstance(text, str) for text in promise):
-        raise BadInput(f"slo is {given.slo!r}: give texts such as ('mean=3s', 'p95=8s')")
-    goal_from(list(given.slo))
-    if given.budget is not None and (not isinstance(given.budget, int) or given.budget < 1):
-        raise BadInput(f"budget is {given.budget}: give at least 1 processor")
-    for what in _TIMES:
-        value = getattr(given, what)
-        if value is None and what in ("cooldown_s", "settle_down_s"):
-            continue
-        if not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-            raise BadInput(f"{what} is {value}: give seconds, 0 or more")
-    if not given.interval_s > 0:
-        raise BadInput("interval_s is 0: give the seconds between two looks, above 0")
+MOST_KEY_GROUPS = 64
+"""How far the key groups of an operator may grow live; each costs every batch a store."""
+RESTART_S = 3.0
+"""What a rescale in real-time mode stops the rows for, before one was measured. At half, the first move is made for
+half the gain; at double, it has to bring twice as much."""
+PAYS_WITHIN_S = 600.0
+"""A restart has to bring more than it costs within so long. At double, restarts for half the gain are made."""
 
 
 class Controller:
@@ -108,18 +61,22 @@ class Controller:
         self.graph = graph
         self._layout, self._control = layout, control
         self._plan = PlanFile(layout.plan)
-        self._observer = Observer.of(layout, self.graph)
+        real_time = self.graph.mode == REAL_TIME
+        self._observer = RealTimeObserver.of(layout, graph) if real_time else Observer.of(layout, graph)
         self._what_if = WhatIf(layout.what_if)
         self._moves = sum(1 for _ in Tail(layout.decisions).lines())
-        self.state = loop.start(settings_of(self.graph, control))
+        self._timing, self._timed = control.timing, "assumed"
+        self.state = loop.start(settings_of(self.graph, control), control.history_per_s())
         write_whole(layout.control, json.dumps(control_document(self.graph, control)))
 
     def step(self, now_s: float) -> tuple[Observation, Decision]:
         """Observe, decide, write the plan if it changed, and log both."""
         seen = self._observer.observe(now_s)
         self._bound_by_topics()
+        self._count_restarts()
+        self._retime(seen.fleet)
         self.state, decision = loop.tick(self.state, seen, now_s)
-        decision = at_the_bound(decision, self._observer.most_tasks)
+        decision = self._with_timing(at_the_bound(decision, self._observer.most_tasks))
         self._log(seen, decision)
         if not self._control.dry_run:
             self._enact(decision)
@@ -132,6 +89,38 @@ class Controller:
         limits = replace(settings.limits, most_of={**settings.limits.most_of, **most})
         if limits != settings.limits:
             self.state = replace(self.state, settings=replace(settings, limits=limits))
+
+    def _count_restarts(self) -> None:
+        """What a restart costs, as measured, for the rule that a move has to pay."""
+        pause_s = self._observer.pause_s if isinstance(self._observer, RealTimeObserver) else None
+        settings = self.state.settings
+        if pause_s is not None and pause_s != settings.rules.pause_s:
+            self.state = replace(self.state, settings=replace(settings, rules=replace(settings.rules, pause_s=pause_s)))
+
+    def _retime(self, fleet: FleetSeen | None) -> None:
+        """The start-up time as measured, for a policy that decides so long before a cycle starts."""
+        if not self._in_cycles or fleet is None or fleet.startup_s is None:
+            return
+        self._timed = f"measured, median of {fleet.startups}"
+        timing = replace(self._control.timing, startup_s=max(fleet.startup_s, self._control.interval_s))
+        if abs(timing.startup_s - self._timing.startup_s) > self._control.interval_s:
+            self._timing = timing
+            fresh = settings_of(self.graph, self._control, timing)
+            self.state = replace(self.state, settings=retimed(self.state.settings, fresh))
+
+    def _with_timing(self, decision: Decision) -> Decision:
+        """Say by which cycle and start-up time a decision was taken."""
+        held = not decision.reasons or decision.reasons[0].startswith("held")
+        if not self._in_cycles or decision.proposal is None or held:
+            return decision
+        told = f"cycle S {self._timing.cycle_s:g} s, start-up U {self._timing.startup_s:.1f} s ({self._timed})"
+        order = getattr(self.state.forecast_memory, "order", None)
+        told += f", forecast by ARMA{order}, chosen by AIC" if order is not None else ""
+        return replace(decision, reasons=(*decision.reasons, told))
+
+    @property
+    def _in_cycles(self) -> bool:
+        return live_policy_entry(self._control.policy).moves == "cycles"
 
     def _enact(self, decision: Decision) -> None:
         """Write the plan, if it is another; all of it comes from the decision."""
@@ -178,7 +167,9 @@ def control_document(graph: RunningGraph, control: Control) -> dict[str, object]
         "slo": list(control.slo),
         "bounds": goal_from(list(control.slo)).latency_bounds,
         "budget": control.budget,
-        "interval_s": control.interval_s,
+        "interval_s": control.look_s,
+        "cycle_s": control.cycle_s,
+        "options": list(control.options),
         "dry_run": control.dry_run,
         "started_s": round(time.time(), 3),
         "pid": os.getpid(),
@@ -190,10 +181,20 @@ def settings_of(
 ) -> Settings:
     """The loop's settings for a live pipeline."""
     live_policy_entry(control.policy)
-    most = {node.name: node.key_groups for node in graph.nodes if node.stateful}
-    limits = Limits(budget=control.budget, most_of=most)
+    most = {node.name: max(node.key_groups, MOST_KEY_GROUPS) for node in graph.nodes if node.stateful}
+    fixed = {node.name: node.key_groups for node in graph.nodes if node.source} if graph.mode == REAL_TIME else {}
+    limits = Limits(budget=control.budget, most_of={**most, **fixed}, least_of=fixed)
     goal = goal_from(list(control.slo))
-    return settings_for(control.policy, graph.topology(), goal, limits, timing or control.timing, known)
+    topology = graph.topology()
+    if control.profiles is not None:
+        topology = with_profiles(topology, read_profiles(Path(control.profiles), needed=False))
+    slots = SlotMapping(placer(control.mapper), Routing(control.routing)) if control.mapper is not None else None
+    timing, known = timing or control.timing, known or control.known()
+    options = policy_options(control.options)
+    made = settings_for(control.policy, topology, goal, limits, timing, known, options, slots)
+    if graph.mode != REAL_TIME:
+        return made
+    return replace(made, rules=replace(made.rules, pause_s=RESTART_S, horizon_s=PAYS_WITHIN_S))
 
 
 def _planned(now: OperatorPlan, name: str, decision: Decision) -> OperatorPlan:
@@ -206,46 +207,29 @@ def _planned(now: OperatorPlan, name: str, decision: Decision) -> OperatorPlan:
         pace_s=round(decision.pace_s.get(name, 0.0), 3),
         groups=tuple(decision.groups.get(name, ())),
         hosts=tuple(decision.places.get(name, ())),
+        key_groups=decision.key_groups.get(name, now.key_groups),
     )
 
 
 def run(layout: Layout, control: Control, parent: int | None = None) -> None:
     """Tick until the pipeline's process is gone."""
     controller = Controller(layout, control)
-    due_s = time.time()
+    looks = Looks(control.look_s)
     while parent is None or os.getppid() == parent:
         controller.step(time.time())
-        due_s = max(due_s + control.interval_s, time.time())
-        time.sleep(max(due_s - time.time(), 0.05))
+        if step_s := looks.wait():
+            sys.stderr.write(f"sluicegate: the clock was set by {step_s:+.0f} s: the controller begins anew\n")
+            controller = Controller(layout, control)
 
 
 def main() -> None:
     """Entry point of the controller's process."""
-    parser = argparse.ArgumentParser(prog="sluicegate.spark.controller")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--policy", default="sluicegate")
-    parser.add_argument("--slo", action="append", default=[])
-    parser.add_argument("--budget", type=int)
-    parser.add_argument("--interval-s", type=float, default=2.0)
-    parser.add_argument("--cooldown-s", type=float)
-    parser.add_argument("--settle-down-s", type=float)
-    parser.add_argument("--startup-s", type=float, default=0.0)
-    parser.add_argument("--cycle-s", type=float, default=60.0)
-    parser.add_argument("--dry-run", action="store_true")
-    parser.add_argument("--parent", type=int, default=os.getppid(), help="ends when that process is gone")
-    given = parser.parse_args()
-    control = Control(
-        given.policy,
-        tuple(given.slo),
-        given.budget,
-        given.interval_s,
-        given.cooldown_s,
-        given.settle_down_s,
-        given.dry_run,
-        given.startup_s,
-        given.cycle_s,
-    )
-    run(Layout(given.folder), control, given.parent)
+    folder, control, parent = given_to(sys.argv[1:])
+    try:
+        run(Layout(folder), control, parent)
+    except SluicegateError as problem:  # the supervisor gives its last line on
+        sys.stderr.write(f"{type(problem).__name__}: {problem}\n")
+        sys.exit(problem.exit_code)
 
 
 if __name__ == "__main__":

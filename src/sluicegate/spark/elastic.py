@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -27,12 +27,14 @@ def elastic(
     budget: int | None = None,
     retry_for_s: float | None = None,
     when_stopped: WhenStopped = "say",
+    policy_options: str | Sequence[str] = (),
 ) -> AbstractContextManager[Running]:
     """Start the pipeline in its folder, or resume the one that is there, and let its parallelism follow the load.
 
     ``slo`` is the promise, such as "mean=3s" or ("mean=3s", "p95=8s"); ``budget`` the processors there are, where not
     given the slots of the session. Leaving the block stops between two batches; what waits waits for the next start.
-    ``retry_for_s`` and ``when_stopped`` are about operators that fail: see ``start``.
+    ``retry_for_s`` and ``when_stopped`` are about operators that fail: see ``start``. ``policy_options`` are texts such
+    as "t_ra_s=30": `sluicegate policies POLICY` lists them.
     Everything given is checked at the call. A controller that cannot start is raised by ``running.check()``, ``wait()``
     and ``drain()``; the pipeline itself goes on with the plan in force.
     """
@@ -44,7 +46,9 @@ def elastic(
         raise BadInput(f"elastic: folder is {folder!r}: give the path of a folder for the pipeline")
     promise = (slo,) if isinstance(slo, str) else slo
     slots = spark.sparkContext.defaultParallelism if budget is None else budget
-    control = Control(policy, promise, slots)
+    control = Control(
+        policy, promise, slots, options=(policy_options,) if isinstance(policy_options, str) else tuple(policy_options)
+    )
     pipeline.check()
     check_free(Path(folder))
     begun = partial(start, pipeline, spark, folder, retry_for_s=retry_for_s, when_stopped=when_stopped)

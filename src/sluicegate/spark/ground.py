@@ -46,6 +46,14 @@ class Ground:
         """The most processors there can be, where that is known before Spark starts."""
         return self.shape.slots if self.shape else None
 
+    @property
+    def slots_per_node(self) -> int | None:
+        """Task slots of one more node; ``None`` where nodes do not come and go."""
+        if self.nodes is None or self.shape is None:
+            return None
+        largest = max((vm.slots for vm in self.nodes.running()), default=self.shape.slots_per_executor)
+        return max(self.shape.on([largest]), 1) * self.shape.slots_per_executor
+
     def fleet(self, spark: SparkSession) -> Callable[[Running], Fleet] | None:
         """What makes executors and nodes follow the plan of a running pipeline; ``None`` where there are none."""
         shape, nodes = self.shape, self.nodes

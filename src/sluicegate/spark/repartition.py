@@ -9,6 +9,7 @@ differs. The checksum adds up a hash of each row, so that it does not depend on 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -91,6 +92,13 @@ def stopped(checkpoint: Path) -> Stopped:
         settings = {str(key): str(value) for key, value in json.loads(lines[1])["conf"].items()}
     except (IndexError, ValueError, KeyError, TypeError, AttributeError):
         raise BadInput(f"offsets/{planned} of {checkpoint} cannot be read: is the checkpoint whole?") from None
+    store = settings.get(_PROVIDER, "")
+    if "RocksDB" not in store:
+        named = store.rpartition(".")[2] or "a store that it does not name"
+        raise BadInput(
+            f"the state of {checkpoint} is kept by {named}, and Spark repartitions RocksDB's state only: "
+            "a new query on RocksDB with fewer partitions is the way"
+        )
     return Stopped(checkpoint, planned, settings)
 
 
@@ -108,7 +116,7 @@ def repartition(
     found = stopped(checkpoint)
     if found.partitions == partitions:
         raise BadInput(f"the state of {checkpoint} has {partitions} partitions already")
-    copy = _copied(checkpoint, found.batch, told)
+    copy = copied(checkpoint, found.batch, told)
     told("counting the state before")
     try:
         before = _sums(spark, checkpoint)
@@ -125,7 +133,7 @@ def repartition(
         if now != partitions:
             raise StateDiffers(f"the state of {checkpoint} still has {now} partitions: put back as it was")
     except BaseException as problem:
-        _put_back(checkpoint, copy)
+        put_back(checkpoint, copy)
         if isinstance(problem, PySparkException | Py4JError):
             raise BadInput(f"Spark refuses: {_line(problem)}; {checkpoint} is as it was") from problem
         raise
@@ -146,12 +154,19 @@ def undo(checkpoint: Path) -> Path:
             f"twice; the copy is in {copies[-1]}"
         )
     (copies[-1] / _UNDO).unlink()
-    _put_back(checkpoint, copies[-1])
+    put_back(checkpoint, copies[-1])
     return checkpoint
 
 
-def _copied(checkpoint: Path, batch: int, told: Told) -> Path:
-    copy = checkpoint.with_name(f"{checkpoint.name}.before-{batch}")
+def copy_of(checkpoint: Path, batch: int) -> Path:
+    """Where the checkpoint is copied to before a repartition that follows ``batch``."""
+    return checkpoint.with_name(f"{checkpoint.name}.before-{batch}")
+
+
+def copied(checkpoint: Path, batch: int, told: Told) -> Path:
+    """A copy of the checkpoint; it appears whole, by a rename."""
+    copy = copy_of(checkpoint, batch)
+    draft = copy.with_name(f"{copy.name}.draft")
     size = sum(path.stat().st_size for path in checkpoint.rglob("*") if path.is_file())
     free = shutil.disk_usage(checkpoint.parent).free
     if size * 2 > free:  # the copy, and the state written anew
@@ -161,18 +176,31 @@ def _copied(checkpoint: Path, batch: int, told: Told) -> Path:
         )
     told(f"copying {size / 1e6:,.0f} MB to {copy}")
     shutil.rmtree(copy, ignore_errors=True)
+    shutil.rmtree(draft, ignore_errors=True)
     try:
-        shutil.copytree(checkpoint, copy, symlinks=True)
+        shutil.copytree(checkpoint, draft, symlinks=True, copy_function=_linked)
+        draft.rename(copy)
     except OSError as problem:
-        shutil.rmtree(copy, ignore_errors=True)
+        shutil.rmtree(draft, ignore_errors=True)
         raise EnvironmentLacks(f"{checkpoint} cannot be copied: {problem.strerror or problem}") from problem
     return copy
 
 
-def _put_back(checkpoint: Path, copy: Path) -> None:
+def _linked(origin: str, target: str) -> str:
+    """Spark writes the files of a checkpoint once and never into them again: a second name is as good as a copy."""
+    try:
+        os.link(origin, target)
+        return target
+    except OSError:
+        return shutil.copy2(origin, target)
+
+
+def put_back(checkpoint: Path, copy: Path) -> None:
+    """The copy becomes the checkpoint again; interrupted half way, it may be called again."""
     aside = checkpoint.with_name(f"{checkpoint.name}.aside")
     shutil.rmtree(aside, ignore_errors=True)
-    checkpoint.rename(aside)
+    if checkpoint.exists():
+        checkpoint.rename(aside)
     copy.rename(checkpoint)
     shutil.rmtree(aside, ignore_errors=True)
 

@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -65,6 +66,8 @@ ON_THIS_MACHINE: Mapping[str, str] = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
 }
+# Tasks run in the driver's own process there: one that sleeps with its machine, or whose clock is set, is not lost.
+IN_ONE_PROCESS: Mapping[str, str] = {"spark.storage.blockManagerHeartbeatTimeoutMs": "30d"}
 # Spark's own pattern for what it keeps out of its pages and logs (`spark.redaction.regex`).
 _SECRET_KEY = re.compile(r"(?i)secret|password|token|access[.]?key")
 _AUTHENTICATE = "spark.authenticate"
@@ -123,10 +126,9 @@ def spark_session(
     if near:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     check_reachable(master)
-    # The bridge to Java logs a trace for every call that was under way when Java ended: for those who set up logging.
-    logging.getLogger("py4j").addHandler(logging.NullHandler())
-    logging.getLogger().addFilter(_not_of_the_bridge)
-    wanted = {**SETTINGS, **(ON_THIS_MACHINE if near else ELSEWHERE), **_guarded(master), **(settings or {})}
+    quiet_bridge()
+    where = {**(ON_THIS_MACHINE if near else ELSEWHERE), **(IN_ONE_PROCESS if master.startswith("local[") else {})}
+    wanted = {**SETTINGS, **where, **_guarded(master), **(settings or {})}
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in wanted.items():
         builder = builder.config(key, value)
@@ -136,10 +138,38 @@ def spark_session(
     except (Py4JError, PySparkException, OSError) as problem:
         told = _said(problem)
         raise EnvironmentLacks(f"Spark did not start on {master}: {told}; see `sluicegate doctor`") from problem
+    _quiet_accumulators(session.sparkContext)
     session.sparkContext.setLogLevel("OFF" if master.startswith("local") else "ERROR")
     if kafka:
         add_connector(session)
     return session
+
+
+def quiet_bridge() -> None:
+    """What the bridge to Java logs, a trace for every call that was under way when Java ended, is for those who set up
+    logging; who calls is told by the exception.
+
+    Some of it is logged under no name, which makes Python set up logging by itself, for all that follows.
+    """
+    bridge = logging.getLogger("py4j")
+    bridge.addHandler(logging.NullHandler())
+    if not logging.getLogger().handlers:
+        bridge.propagate = False
+    logging.getLogger().addFilter(_not_of_the_bridge)
+
+
+def _quiet_accumulators(context: SparkContext) -> None:
+    """PySpark's server for accumulators prints a trace when Java ends in the middle of a message; others it keeps."""
+    server: Any = getattr(context, "_accumulatorServer", None)
+    if server is None:
+        return
+    loud = server.handle_error
+
+    def handle_error(request: object, address: object) -> None:
+        if not isinstance(sys.exception(), EOFError | OSError):
+            loud(request, address)
+
+    server.handle_error = handle_error
 
 
 def _not_of_the_bridge(record: logging.LogRecord) -> bool:
@@ -202,8 +232,8 @@ def _ended(process: subprocess.Popen[bytes] | None, within_s: float) -> Environm
         return None
     how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
     return EnvironmentLacks(
-        f"Spark's driver process (Java) has ended ({how}): somebody ended it, or the system did for want of "
-        "memory; start again in the same folder, nothing is lost"
+        f"Spark's driver process (Java) has ended ({how}): it was killed, perhaps for lack of memory; "
+        "start again in the same folder, nothing is lost"
     )
 
 

@@ -43,7 +43,7 @@ class Supervisor:
         self.deaths: list[int] = []
         self.problem: ControllerFailed | None = None
         self._young = self._blind = 0
-        self._started_s = time.time()
+        self._started_s, self._known = time.monotonic(), self._ticks()
         self.process = self._start()
         self._watcher = threading.Thread(target=self._watch, name="sluicegate-supervisor", daemon=True)
         self._watcher.start()
@@ -66,6 +66,14 @@ class Supervisor:
         self.process.kill()
         self.process.wait()
 
+    def wait_for_a_look(self, limit_s: float, leave: threading.Event) -> bool:
+        """Until the controller has looked at the pipeline once; a first start in a new place compiles for a while."""
+        until = time.monotonic() + limit_s
+        while not self._looked() and self.problem is None and time.monotonic() < until:
+            if leave.wait(0.1):
+                break
+        return self._looked()
+
     def check(self) -> None:
         """Raise why there is no controller, if there can be none."""
         if self.problem is not None:
@@ -73,7 +81,7 @@ class Supervisor:
 
     def _start(self) -> subprocess.Popen[bytes]:
         # named here: asked by the controller itself, it may be gone already
-        self._started_s = time.time()
+        self._started_s, self._known = time.monotonic(), self._ticks()
         arguments = [str(self._layout.folder), *self._control.arguments(), f"--parent={os.getpid()}"]
         command = [sys.executable, "-m", "sluicegate.spark.controller", *arguments]
         with owner_only_file(self._layout.controller_log).open("ab") as log:
@@ -91,7 +99,7 @@ class Supervisor:
 
     def _died(self, code: int) -> None:
         self.deaths.append(code)
-        self._young = self._young + 1 if time.time() - self._started_s < _STAYED_S else 0
+        self._young = self._young + 1 if time.monotonic() - self._started_s < _STAYED_S else 0
         self._blind = 0 if self._looked() else self._blind + 1
         if self._blind >= _MOST_STARTS:
             said = f"does not start ({self._blind} tries)"
@@ -105,11 +113,15 @@ class Supervisor:
         )
 
     def _looked(self) -> bool:
-        """Whether this controller has logged a look."""
+        """Whether this controller has logged a look; by the file alone, whatever clock it lies on goes by."""
+        return self._ticks() != self._known
+
+    def _ticks(self) -> tuple[int, int] | None:
         try:
-            return self._layout.ticks.stat().st_mtime >= self._started_s
+            known = self._layout.ticks.stat()
         except FileNotFoundError:
-            return False
+            return None
+        return known.st_mtime_ns, known.st_size
 
     def _last_words(self, code: int) -> str:
         """The last line of its log; an error's own words without the name of its class where that is ours."""
@@ -118,4 +130,4 @@ class Supervisor:
             lines = [line.strip() for line in text.splitlines() if line.strip()]
             if lines:
                 return lines[-1].removeprefix("sluicegate.errors.")[:_MOST_TEXT]
-        return f"it ended with {code} and said nothing"
+        return f"it ended with {code} and printed nothing"

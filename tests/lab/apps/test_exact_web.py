@@ -25,6 +25,7 @@ CASES: Mapping[str, tuple[App, Callable[[], Pipeline], int]] = {
     "page_view": (page_view.APP, partial(page_view.build, key_groups=2), 300),
     "data_clean": (data_clean.APP, data_clean.build, 300),
     "hashtags": (hashtags.APP, partial(hashtags.build, key_groups=2), 300),
+    "hashtags_60s": (hashtags.BY_SECOND, partial(hashtags.build, 2, hashtags.SECONDS, "hashtags_60s"), 1500),
 }
 COUNTS = ("views", "lines", "times", "visitors")
 Rows = list[dict[str, Any]]

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.lab.apps.moving import assert_exact_while_k_moves, feed, judged, move
 
-from sluicegate.lab.apps import chain, fpd, top_n, wordcount
+from sluicegate.lab.apps import chain, fpd, payments, top_n, wordcount
 from sluicegate.lab.running.app import App
 from sluicegate.lab.running.load import triples
 from sluicegate.lab.running.run_app import run_app
@@ -21,10 +21,15 @@ from sluicegate.spark.controller import Control
 from sluicegate.spark.pipeline.declaration import Pipeline
 from sluicegate.spark.pipeline.runtime import start
 
+FPD_1000 = fpd.app_of(1_000, "fpd_1000")
+"""The way that the window of 50,000 is made, with one that a test can fill."""
 CASES: Mapping[str, tuple[App, Callable[[], Pipeline], int]] = {
     "wordcount": (wordcount.APP, wordcount.build, 600),
     "top_n": (top_n.APP, partial(top_n.build, key_groups=3), 600),
     "fpd": (fpd.APP, partial(fpd.build, key_groups=3), 200),
+    "fpd_1000": (FPD_1000, partial(fpd.build, key_groups=3, threshold=40, name="fpd_1000"), 500),
+    "payments": (payments.app_of(rounds=2), partial(payments.build, 2), 300),
+    "wordcount_prose": (wordcount.PROSE, partial(wordcount.build, "wordcount_prose"), 300),
     "fpd_waiting": (fpd.WAITING, partial(fpd.build, key_groups=3, fetch_ms=0.2, look_up_ms=0.1), 200),
     "chain": (chain.APP, partial(chain.build, waits_ms={"parse": 0.2, "enrich": 0.4, "store": 0.1}), 500),
 }

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from sluicegate.config.topology_file import read_topology
 from sluicegate.errors import BadInput
-from sluicegate.lab.apps import finance, flight_distances, grid, grown, traffic, vht, vld
+from sluicegate.lab.apps import finance, flight_answer, flight_distances, grid, grown, traffic, vht, vld
 from sluicegate.lab.apps.catalogue import APPS
-from sluicegate.lab.apps.flight_track import metres_between
+from sluicegate.lab.apps.flight_track import Track, metres_between
 from sluicegate.lab.apps.inputs import flights, meters, roads, taxis
 from sluicegate.lab.apps.inputs.adsb import fix, position, position_message
 from sluicegate.lab.apps.inputs.video import LOGOS, frame, logo, shown_in
@@ -29,7 +29,8 @@ from sluicegate.lab.running.app import Answer
 EXAMPLES = Path(__file__).parents[3] / "examples"
 FED = {"trade_lines": 400, "quote_lines": 400}
 HEARD = flights.messages(0, 400)
-FIXES: list[Any] = flight_distances.all_fixes(HEARD)
+FIXES: list[Any] = flight_answer.all_fixes(HEARD)
+PAIRS = flight_answer.all_pairs(FIXES, flight_distances.EVERY_S, flight_distances.NEAR_M)
 
 
 def as_log(wanted: Mapping[object, tuple[int, object]]) -> list[Any]:
@@ -47,10 +48,10 @@ JUDGED: Mapping[str, tuple[list[Any], Callable[[list[Any]], Answer]]] = {
     "grid": (as_log(grid.loads_of(500, meters.readings)), partial(grown.judged, grid.loads_of(500, meters.readings))),
     "flight_distances, flown": (
         FIXES,
-        lambda told: flight_distances.judged_both(HEARD, told, as_log(flight_distances.all_pairs(FIXES))),
+        lambda told: flight_distances.judged_both(HEARD, told, as_log(PAIRS)),
     ),
     "flight_distances, near": (
-        as_log(flight_distances.all_pairs(FIXES)),
+        as_log(PAIRS),
         partial(flight_distances.judged_both, HEARD, FIXES),
     ),
 }
@@ -185,7 +186,7 @@ def test_a_message_with_a_wrong_bit_tells_no_position(bit: int) -> None:
 
 
 def test_aircraft_fly_as_far_as_their_speed_says() -> None:
-    last = {fixed[0]: fixed for fixed in flight_distances.all_fixes(flights.messages(0, 6000))}
+    last = {fixed[0]: fixed for fixed in flight_answer.all_fixes(flights.messages(0, 6000))}
     often = [fixed for fixed in last.values() if fixed[1] > 60]
     per_s = [flown_m / (at_s - flights.messages(0, 1)[0].at_s) for _, _, at_s, _, _, flown_m in often]
     assert len(often) > 10
@@ -198,7 +199,7 @@ def test_messages_of_a_file_go_on_when_it_ends_and_the_way_back_is_not_flown(tmp
     file.write_text(
         "unix_ts,adsb_hex,icao24\n" + "".join(f"{heard.at_s},{heard.message},{heard.icao24}\n" for heard in one)
     )
-    once, twice = (flight_distances.all_fixes(flights.heard_in(file)(0, n * len(one))) for n in (1, 2))
+    once, twice = (flight_answer.all_fixes(flights.heard_in(file)(0, n * len(one))) for n in (1, 2))
     assert [heard.turn for heard in flights.heard_in(file)(0, 2 * len(one))] == list(range(2 * len(one)))
     assert len(twice) == 2 * len(once)
     assert twice[-1][5] == 2 * once[-1][5] > 0
@@ -224,3 +225,59 @@ def test_the_example_topology_is_that_of_the_application(name: str) -> None:
     sources = ["source"] if len(pipeline.sources) == 1 else list(pipeline.sources)
     names = dict(zip(pipeline.sources, sources, strict=True))
     assert led_by == {(names.get(one, one), step.name) for step in pipeline.steps.values() for one in step.inputs}
+
+
+def test_flights_are_answered_by_other_code_than_the_operators_with_the_same_result() -> None:
+    tracks: dict[str, Any] = {}
+    own = [
+        one
+        for heard in flights.messages(0, 3000)
+        for one in flight_distances.fixes_of(
+            heard.icao24,
+            [[heard.turn, heard.at_s, *flight_distances.within_zone(heard.message)]],
+            tracks.setdefault(heard.icao24, Track({})),
+        )
+    ]
+    assert own == flight_answer.all_fixes(flights.messages(0, 3000))
+    times: dict[int, dict[str, list[int]]] = {}
+    for icao24, turn, at_s, lat, lon, _ in own:
+        since_s = at_s // flight_distances.EVERY_S * flight_distances.EVERY_S
+        flight_distances.seen_at(times.setdefault(since_s, {}), icao24, [turn, lat, lon])
+    wanted = flight_answer.all_pairs(own, flight_distances.EVERY_S, flight_distances.NEAR_M)
+    assert {since_s: flight_distances.pairs_of(last) for since_s, last in times.items()} == wanted
+    assert any(pairs for _, pairs in wanted.values())
+
+
+@given(st.binary(min_size=14, max_size=14))
+def test_both_readers_of_a_message_agree(message: bytes) -> None:
+    one, other = position(message.hex()), flight_answer.shares_of(message.hex())
+    assert (one is None) == (other is None)
+
+
+@given(st.floats(-89.9, 89.9), st.floats(-179.9, 179.9), st.booleans())
+def test_both_readers_find_the_same_place(lat: float, lon: float, odd: bool) -> None:
+    even_one, odd_one = (position(position_message("4840D6", lat, lon, odd=one)) for one in (False, True))
+    assert even_one is not None
+    assert odd_one is not None
+    found = fix(even_one, odd_one, odd)
+    even, other_one = ((one.lat / 2**17, one.lon / 2**17) for one in (even_one, odd_one))
+    other = flight_answer.place_of(even, other_one, int(odd))
+    assert other == (None if found is None else (round(found[0] * 1e6), round(found[1] * 1e6)))
+
+
+def test_finance_is_answered_by_other_code_than_the_operator_with_the_same_result() -> None:
+    fed = {"trade_lines": 3000, "quote_lines": 2500}
+    tapes: dict[str, list[Any]] = {}
+    for source, count in fed.items():
+        for symbol, event in finance.messages(source, 0, count):
+            tapes.setdefault(symbol, []).append(event)
+    own = [(s, *one) for s, events in tapes.items() for one in finance.bargains_among(Queue().take(events), [])]
+    assert sorted(own) == sorted(finance.bargains_of(fed))
+    assert len(own) > 50
+
+
+@given(st.dictionaries(st.text("abc", min_size=1), st.tuples(st.integers(1, 9), st.integers(0, 9999)), min_size=1))
+def test_grid_is_answered_by_other_code_than_the_operator_with_the_same_result(plugs: dict[str, Any]) -> None:
+    sums = {plug: [readings, total] for plug, (readings, total) in plugs.items()}
+    readings, load, outliers = grid.load_of(sums)
+    assert grid._judged_load(sums) == (readings, (load, outliers))

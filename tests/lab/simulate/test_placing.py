@@ -10,10 +10,12 @@ BLOB = TaskProfile("blob", (ProfilePoint(1, 2.0, 0.02, 0.05), ProfilePoint(10, 1
 PARSE = TaskProfile("parse", (ProfilePoint(1, 10.0, 0.8, 0.1), ProfilePoint(2, 6.0, 0.9, 0.2)))
 
 
-def throughput(operators: tuple[Operator, ...], placement: Placement, allocation: dict[str, int]) -> dict[str, float]:
+def throughput(
+    operators: tuple[Operator, ...], placement: Placement, allocation: dict[str, int], pooled: bool = False
+) -> dict[str, float]:
     """Rows per second that each operator does when all are flooded."""
     topology = Topology("t", operators, tuple(Edge(f"source:{o.name}", o.name) for o in operators))
-    world = begin(topology, 500.0, allocation, seed=1, behaviour=Behaviour(placement=placement))
+    world = begin(topology, 500.0, allocation, seed=1, behaviour=Behaviour(placement=placement, pooled_cpu=pooled))
     advance(world, 10.0)
     seen = advance(world, 1_010.0)
     return {o.name: seen.of(o.name).saturated_per_s or 0.0 for o in operators}
@@ -43,6 +45,17 @@ def test_different_tasks_on_one_slot_share_its_cpu() -> None:
     done = throughput(operators, placement, {"a": 1, "b": 1})
     assert done["a"] == pytest.approx(10.0 / 1.4, rel=0.04)
     assert done["b"] == pytest.approx(7.0 / 1.4, rel=0.04)
+
+
+def test_tasks_may_use_all_of_a_machine_where_its_cpu_is_pooled() -> None:
+    """Demands of 0.8 and 0.6 on one slot of two fit the machine; with 1.6 more on the other they are 3 of 2."""
+    operators = (Operator("a", 10.0, cpu=0.8), Operator("b", 7.0, cpu=0.6), Operator("c", 5.0, cpu=1.6))
+    alone = Placement((Vm("vm1", 2),), {"vm1/1": (("a", 1), ("b", 1)), "vm1/2": ()})
+    assert throughput(operators[:2], alone, {"a": 1, "b": 1}, pooled=True)["a"] == pytest.approx(10.0, rel=0.04)
+    full = Placement((Vm("vm1", 2),), {"vm1/1": (("a", 1), ("b", 1)), "vm1/2": (("c", 1),)})
+    done = throughput(operators, full, {"a": 1, "b": 1, "c": 1}, pooled=True)
+    assert done["a"] == pytest.approx(10.0 / 1.5, rel=0.04)
+    assert done["c"] == pytest.approx(5.0 / 1.5, rel=0.04)
 
 
 def test_tasks_that_fit_on_one_slot_do_not_slow_each_other() -> None:

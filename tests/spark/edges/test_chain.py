@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.spark.edges.checking import check_data
 
 from sluicegate.domain.births import Births
-from sluicegate.spark.edges.chain import check_data, check_reader, check_writer
+from sluicegate.spark.edges.chain import check_reader, check_writer
 from sluicegate.spark.edges.file_sums import BLOCK_BYTES, sums_of
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.manifest import DataFile

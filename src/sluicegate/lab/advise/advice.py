@@ -17,6 +17,8 @@ from sluicegate.errors import BadInput
 from sluicegate.lab.advise.logged import LoggedApplication, LoggedQuery
 from sluicegate.lab.advise.walk import OPERATOR, Load, Walked, fewest, fixed, kept_share, walk
 from sluicegate.model.batch_fit import BatchFits, BatchLaw
+from sluicegate.model.state_stores import StoresSeen
+from sluicegate.model.state_stores import advice as stores_advice
 
 PEERS = ("ds2", "flink-autoscaler", "hpa", "keda", "dstreams", "spark-core")
 ENOUGH = 0.99
@@ -189,14 +191,18 @@ def _reasons(
     if len(query.batches) < _FEW_BATCHES:
         found.append(f"only {len(query.batches)} batches: take this as a first guess")
     if law.service_rsd > 0.2:
-        found.append(f"the rate of a task is known within {law.service_rsd:.0%} only: batches of like size tell little")
+        found.append(f"the rate of a task is known within {law.service_rsd:.0%} only: all batches were of similar size")
     if len(app.queries) > 1:
         found.append("slots shared by several queries are counted by each one's share of task time")
-    partitions = max(b.state_partitions for b in query.batches)
-    state = max(b.state_rows for b in query.batches)
-    if partitions >= 64 and state < 1000 * partitions:
-        found.append(
-            f"{partitions} state partitions hold {state:,} rows: `sluicegate repartition CHECKPOINT "
-            f"{max(2 * ours.most, 8)}` on the stopped query saves what {partitions} stores cost every batch"
-        )
-    return tuple(found)
+    stores = stores_advice(_stores(query), ours.most, rocksdb=query.batches[-1].rocksdb)
+    return (*found, stores) if stores else tuple(found)
+
+
+def _stores(query: LoggedQuery) -> StoresSeen:
+    return StoresSeen(
+        max(b.state_partitions for b in query.batches),
+        max(b.state_rows for b in query.batches),
+        float(np.median([b.state_commit_s for b in query.batches])),
+        float(np.median([b.duration_s for b in query.batches])),
+        max(round(np.median([b.processors for b in query.batches])), 1),
+    )

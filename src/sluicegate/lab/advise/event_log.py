@@ -78,7 +78,7 @@ def _event(line: bytes, file: Path) -> Event | None:
         return None
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         if line.endswith(b"\n"):
             raise BadInput(f"{file} holds a damaged line ({line[:60]!r} ...): is it an event log of Spark?") from None
         return None  # the driver died while it wrote this one

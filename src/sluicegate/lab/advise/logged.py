@@ -37,6 +37,8 @@ class LoggedBatch:
     behind_rows: float | None = None
     state_rows: int = 0
     state_partitions: int = 0
+    state_commit_s: float = 0.0
+    rocksdb: bool = True
 
     @property
     def ended_s(self) -> float:
@@ -98,6 +100,8 @@ class _Progress:
     end: float | None
     state_rows: int
     state_partitions: int
+    state_commit_s: float
+    rocksdb: bool
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> _Progress:
@@ -113,6 +117,8 @@ class _Progress:
             end=_offsets(told, "endOffset"),
             state_rows=sum(int(one.get("numRowsTotal", 0)) for one in state),
             state_partitions=max((int(one.get("numShufflePartitions", 0)) for one in state), default=0),
+            state_commit_s=sum(float(one.get("commitTimeMs", 0)) for one in state) / 1e3,
+            rocksdb=all(_on_rocksdb(one.get("customMetrics") or {}) for one in state),
         )
 
     @property
@@ -151,8 +157,15 @@ class Reader:
             "QueryProgressEvent": self._progress,
         }
         handler = handlers.get(name_of(event))
-        if handler is not None:
+        if handler is None:
+            return
+        try:
             handler(event)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
+            raise BadInput(
+                f"a {name_of(event)} of the event log is damaged ({type(problem).__name__}: {str(problem)[:60]}): is "
+                "it a log of Spark 3 or 4, and whole?"
+            ) from None
 
     def application(self) -> LoggedApplication:
         """All of it; an application without streaming queries is refused."""
@@ -244,7 +257,14 @@ class Reader:
             behind_rows=one.head - one.end if one.head is not None and one.end is not None else None,
             state_rows=one.state_rows,
             state_partitions=one.state_partitions,
+            state_commit_s=one.state_commit_s,
+            rocksdb=one.rocksdb,
         )
+
+
+def _on_rocksdb(metrics: Mapping[str, Any]) -> bool:
+    """Whether a store is RocksDB's: it names its metrics so, and one that has none may be."""
+    return not metrics or any(str(key).startswith("rocksdb") for key in metrics)
 
 
 def read_application(events: Iterable[Event]) -> LoggedApplication:

@@ -36,6 +36,13 @@ LISTED: Mapping[str, Listed] = {
         "mean=3s",
         500.0,
     ),
+    "wordcount_prose": Listed(
+        "wordcount",
+        "lines as long as a book's, of a vocabulary of 20,000 words: split, counted (stateful, 16 key groups)",
+        "Es-Stream, Mc-Stream",
+        "mean=5s",
+        500.0,
+    ),
     "chain": Listed(
         "chain",
         "three operators in a row that wait for each row (2, 4 and 1 ms)",
@@ -57,9 +64,23 @@ LISTED: Mapping[str, Listed] = {
         "mean=5s",
         300.0,
     ),
+    "payments": Listed(
+        "payments",
+        "cards hidden by a hash, payments scored: screen, score; SQL alone, so it runs in real-time mode too",
+        "DRS (real-time mode)",
+        "mean=3s",
+        300.0,
+    ),
     "fpd": Listed(
         "fpd",
         "maximal frequent patterns in a sliding window: generate, detect (stateful, with a loop to itself), report",
+        "DRS",
+        "mean=8s",
+        50.0,
+    ),
+    "fpd_50000": Listed(
+        "fpd",
+        "fpd with a window of 50,000 transactions, as in the paper",
         "DRS",
         "mean=8s",
         50.0,
@@ -156,6 +177,13 @@ LISTED: Mapping[str, Listed] = {
         "mean=3s",
         400.0,
     ),
+    "hashtags_60s": Listed(
+        "hashtags",
+        "the most frequent tags of the last 60 s, every 5 s, as in the paper: extract, count, top (both stateful)",
+        "uncertainty-aware",
+        "mean=5s",
+        100.0,
+    ),
     "hashtags": Listed(
         "hashtags",
         "the most frequent tags of the last hour: extract, count (stateful, by event time), top (stateful)",
@@ -205,6 +233,48 @@ LISTED: Mapping[str, Listed] = {
         "mean=5s",
         300.0,
     ),
+    "traffic_tasks": Listed(
+        "task_dataflows",
+        "the 11 operators of the paper's traffic dataflow, each one of five tasks",
+        "model-driven (traffic)",
+        "mean=20s",
+        10.0,
+    ),
+    "finance_tasks": Listed(
+        "task_dataflows",
+        "the 7 operators of the paper's finance dataflow, each one of five tasks",
+        "model-driven (finance)",
+        "mean=20s",
+        10.0,
+    ),
+    "grid_tasks": Listed(
+        "task_dataflows",
+        "the 15 operators of the paper's grid dataflow, each one of five tasks",
+        "model-driven (grid)",
+        "mean=20s",
+        10.0,
+    ),
+    "traffic_tasks_waiting": Listed(
+        "task_dataflows",
+        "the 11 operators of the paper's traffic dataflow, each one of five tasks, none of which computes",
+        "model-driven (traffic)",
+        "mean=20s",
+        20.0,
+    ),
+    "finance_tasks_waiting": Listed(
+        "task_dataflows",
+        "the 7 operators of the paper's finance dataflow, each one of five tasks, none of which computes",
+        "model-driven (finance)",
+        "mean=20s",
+        20.0,
+    ),
+    "grid_tasks_waiting": Listed(
+        "task_dataflows",
+        "the 15 operators of the paper's grid dataflow, each one of five tasks, none of which computes",
+        "model-driven (grid)",
+        "mean=20s",
+        20.0,
+    ),
     "flight_distances": Listed(
         "flight_distances",
         "distance flown by each aircraft, and pairs that come near, from ADS-B messages (two stateful, in order)",
@@ -212,6 +282,25 @@ LISTED: Mapping[str, Listed] = {
         "mean=6s",
         150.0,
     ),
+    **{
+        f"{name}_waiting": Listed(
+            "eight_waiting",
+            f"{name} whose rows are fetched first (20 ms each), so that nodes matter where cores are few",
+            paper,
+            "mean=8s",
+            60.0,
+        )
+        for name, paper in (
+            ("grep", "uncertainty-aware"),
+            ("rolling_count", "uncertainty-aware"),
+            ("unique_visitor", "uncertainty-aware"),
+            ("page_view", "uncertainty-aware"),
+            ("data_clean", "uncertainty-aware"),
+            ("vht", "uncertainty-aware VMs"),
+            ("hashtags", "uncertainty-aware"),
+            ("flight_distances", "uncertainty-aware VMs"),
+        )
+    },
 }
 
 

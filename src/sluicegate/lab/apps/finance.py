@@ -17,8 +17,11 @@ traded far more often than others.
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+import math
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from itertools import count, takewhile
 
 import numpy as np
 import pandas as pd
@@ -132,12 +135,25 @@ def rows(source: str, first: int, count: int) -> pa.Table:
 
 
 def bargains_of(fed: Mapping[str, int]) -> list[Bargain]:
-    """The bargains among the first messages of both sources, symbol by symbol in the order of the exchange."""
-    by_symbol: defaultdict[str, list[Event]] = defaultdict(list)
-    for source, count in fed.items():
-        for symbol, event in messages(source, 0, count):
-            by_symbol[symbol].append(event)
-    return [(symbol, *one) for symbol, events in by_symbol.items() for one in bargains_among(Queue().take(events), [])]
+    """The bargains among the first messages of both sources, by fractions over the tape of the exchange, and by nothing
+    of what the operator uses; a symbol's tape ends at the first message that is missing."""
+    tapes: defaultdict[str, dict[int, Event]] = defaultdict(dict)
+    for source, number in fed.items():
+        for symbol, event in messages(source, 0, number):
+            tapes[symbol][int(event[0])] = event
+    return [bargain for symbol, tape in tapes.items() for bargain in _on_tape(symbol, tape)]
+
+
+def _on_tape(symbol: str, tape: Mapping[int, Event]) -> Iterator[Bargain]:
+    paid: deque[Fraction] = deque(maxlen=20)
+    sizes: deque[int] = deque(maxlen=20)
+    for turn in takewhile(tape.__contains__, count()):
+        _, offer, cents, size = tape[turn]
+        if not offer:
+            paid.append(Fraction(cents) * size)
+            sizes.append(size)
+        elif sizes and (average := sum(paid, Fraction()) / sum(sizes)) > cents:
+            yield symbol, turn, cents, size, math.floor((average - cents) * size)
 
 
 def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame]) -> Answer:

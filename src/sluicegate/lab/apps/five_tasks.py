@@ -60,18 +60,21 @@ Task = Callable[[int], object]
 """From the number a row carries to the task's answer."""
 
 
-def doing(task: str, beside: TaskSurroundings) -> Callable[[DataFrame], DataFrame]:
-    """The operator that does a task for each row, and fills the column of the same name."""
+def doing(
+    task: str, beside: TaskSurroundings, column: str | None = None, schema: str = SCHEMA
+) -> Callable[[DataFrame], DataFrame]:
+    """The operator that does a task for each row, and fills the ``column``, else the one of the same name."""
+    filled = column or task
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with TASKS[task](beside) as answer:
             for batch in batches:
-                place = batch.schema.get_field_index(task)
+                place = batch.schema.get_field_index(filled)
                 numbers = np.asarray(batch.column("message").cast(pa.int64())).tolist()
                 answers = [answer(number) for number in numbers]
-                yield batch.set_column(place, task, pa.array(answers, batch.schema.field(place).type))
+                yield batch.set_column(place, filled, pa.array(answers, batch.schema.field(place).type))
 
-    return lambda rows: rows.mapInArrow(work, SCHEMA)
+    return lambda rows: rows.mapInArrow(work, schema)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ with columns ``unix_ts``, ``adsb_hex`` and ``icao24``.
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import combinations
@@ -29,6 +29,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
+from sluicegate.lab.apps.flight_answer import Fix, all_fixes, all_pairs
 from sluicegate.lab.apps.flight_track import Place, Track, metres_between
 from sluicegate.lab.apps.grown import Grown, judged
 from sluicegate.lab.apps.inputs import flights
@@ -48,8 +49,6 @@ _FIX = ("icao24", "turn", "at_s", "micro_lat", "micro_lon", "flown_m")
 _FIXES = "icao24 string, turn long, at_s long, micro_lat long, micro_lon long, flown_m long"
 _PAIRS = "since_s long, positions long, pairs string"
 
-Fix = tuple[str, int, int, int, int, int]
-"""As the columns of ``_FIX`` say."""
 Last = dict[str, list[int]]
 """Aircraft -> how many positions it has told in that time, the turn of the last, and where it was."""
 
@@ -146,24 +145,6 @@ def rows(source: str, first: int, count: int, messages: Records[Heard] = flights
     return pa.table({**numbers, **texts}).select(["at_s", "message", "icao24", "turn"])
 
 
-def all_fixes(messages: Iterable[Heard]) -> list[Fix]:
-    """Every position of every aircraft, message by message."""
-    tracks: defaultdict[str, Track] = defaultdict(lambda: Track({}))
-    return [
-        fix
-        for one in messages
-        for fix in fixes_of(one.icao24, [[one.turn, one.at_s, *within_zone(one.message)]], tracks[one.icao24])
-    ]
-
-
-def all_pairs(fixes: Iterable[Fix]) -> dict[object, tuple[int, object]]:
-    """Of each time, how many positions there were and which aircraft were near to each other."""
-    times: defaultdict[int, Last] = defaultdict(dict)
-    for icao24, turn, at_s, lat, lon, _ in fixes:
-        seen_at(times[at_s // EVERY_S * EVERY_S], icao24, [turn, lat, lon])
-    return {since_s: pairs_of(last) for since_s, last in times.items()}
-
-
 def check(
     fed: Mapping[str, int], sinks: Mapping[str, DataFrame], messages: Records[Heard] = flights.messages
 ) -> Answer:
@@ -176,7 +157,7 @@ def judged_both(messages: Iterable[Heard], fixes: list[tuple[object, ...]], pair
     """Each position once, with the distance flown until then, and of each time the right pairs."""
     wanted = all_fixes(messages)
     answer = compare(Counter[object](wanted), Counter[object](fixes), len(fixes))
-    return answer if not answer.exact else judged(all_pairs(wanted), pairs)
+    return answer if not answer.exact else judged(all_pairs(wanted, EVERY_S, NEAR_M), pairs)
 
 
 def app_of(messages: Records[Heard]) -> App:

@@ -11,14 +11,15 @@ that contains it is frequent. One item more is enough to ask for: every part of 
 pattern flips on the way, never how it ends.
 
 The FPD application of DRS (two sources, one for each end of the window), with transactions of up to four words in
-place of tweets. Transaction i is a formula of i.
+place of tweets. Transaction i is a formula of i. ``fpd_50000`` has the paper's window; the share of it that makes a
+pattern frequent is the same. At the paper's 320 rows a second its window is full after 156 s.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 
@@ -61,9 +62,9 @@ def generate(transactions: DataFrame) -> DataFrame:
     )
 
 
-def detect(changes: DataFrame) -> DataFrame:
+def detect(changes: DataFrame, threshold: int = THRESHOLD) -> DataFrame:
     return changes.groupBy("pattern").applyInPandasWithState(
-        detected, f"{OUTPUT} string, {_PATTERN}", _STATE, "update", GroupStateTimeout.NoTimeout
+        _Detector(threshold), f"{OUTPUT} string, {_PATTERN}", _STATE, "update", GroupStateTimeout.NoTimeout
     )
 
 
@@ -72,15 +73,25 @@ def report(flipped: DataFrame) -> DataFrame:
     return flipped.select("pattern", "occurrences", "flips", (F.col("flips") % 2 == 1).alias("maximal"))
 
 
-def detected(key: tuple[str], changes: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+@dataclass(frozen=True, slots=True)
+class _Detector:
+    threshold: int
+
+    def __call__(self, key: tuple[str], changes: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+        return detected(key, changes, state, self.threshold)
+
+
+def detected(
+    key: tuple[str], changes: Iterator[pd.DataFrame], state: GroupState, threshold: int = THRESHOLD
+) -> Iterator[pd.DataFrame]:
     """One batch of one pattern: add up, then tell the reporter of a flip, and the parts of a change in frequency."""
     (pattern,) = key
     occurrences, larger, flips = state.getOption or (0, 0, 0)
-    was_frequent = occurrences >= THRESHOLD
+    was_frequent = occurrences >= threshold
     for some in changes:
         occurrences += int(some["occurrences"].sum())
         larger += int(some["larger"].sum())
-    frequent = occurrences >= THRESHOLD
+    frequent = occurrences >= threshold
     told: list[tuple[str, str, int, int, int]] = []
     if frequent != was_frequent:
         told += [("back", part, 0, 1 if frequent else -1, 0) for part in parts_of(pattern)]
@@ -105,16 +116,22 @@ def parts_of(pattern: str) -> list[str]:
     return [" ".join(part) for part in combinations(items, len(items) - 1)] if len(items) > 1 else []
 
 
-def build(key_groups: int = 4, fetch_ms: float = 0.0, look_up_ms: float = 0.0) -> Pipeline:
+def build(
+    key_groups: int = 4,
+    fetch_ms: float = 0.0,
+    look_up_ms: float = 0.0,
+    threshold: int = THRESHOLD,
+    name: str | None = None,
+) -> Pipeline:
     """With ``fetch_ms`` a transaction and ``look_up_ms`` a pattern is waited for."""
-    pipeline = Pipeline("fpd_waiting" if fetch_ms or look_up_ms else "fpd")
+    pipeline = Pipeline(name or ("fpd_waiting" if fetch_ms or look_up_ms else "fpd"))
     entering = pipeline.source("entering", "items string, change long")
     leaving = pipeline.source("leaving", "items string, change long")
     back = pipeline.loop("back", _PATTERN)
     candidates = pipeline.operator("generate", later(generate, fetch_ms), entering | leaving)
     found = pipeline.splitter(
         "detect",
-        later(detect, look_up_ms),
+        later(partial(detect, threshold=threshold), look_up_ms),
         candidates | back,
         outputs=("flipped", "back"),
         stateful=True,
@@ -141,14 +158,14 @@ def transactions_of(first: int, count: int) -> list[str]:
     ]
 
 
-def rows(source: str, first: int, count: int) -> pa.Table:
+def rows(source: str, first: int, count: int, window: int = WINDOW) -> pa.Table:
     """Row i of ``entering`` is transaction i, row i of ``leaving`` the one that it pushes out of the window."""
-    behind, change = (0, 1) if source == "entering" else (WINDOW, -1)
+    behind, change = (0, 1) if source == "entering" else (window, -1)
     changes = pa.array(np.full(count, change, dtype=np.int64))
     return pa.table({"items": transactions_of(first - behind, count), "change": changes})
 
 
-def maximal_in(transactions: Iterable[str]) -> set[str]:
+def maximal_in(transactions: Iterable[str], threshold: int = THRESHOLD) -> set[str]:
     """The maximal frequent patterns of a window, by definition: count all, drop what a larger one contains."""
     occurrences = Counter(
         subset
@@ -156,14 +173,16 @@ def maximal_in(transactions: Iterable[str]) -> set[str]:
         for size in range(1, _LONGEST + 1)
         for subset in combinations(transaction.split(), size)
     )
-    frequent = [frozenset(subset) for subset, n in occurrences.items() if n >= THRESHOLD]
+    frequent = [frozenset(subset) for subset, n in occurrences.items() if n >= threshold]
     return {" ".join(sorted(one)) for one in frequent if not any(one < other for other in frequent)}
 
 
-def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame]) -> Answer:
+def check(
+    fed: Mapping[str, int], sinks: Mapping[str, DataFrame], window: int = WINDOW, threshold: int = THRESHOLD
+) -> Answer:
     """Each pattern's flips must be numbered from 1 without a gap, and the last one tells whether it is maximal."""
-    first = max(fed["leaving"] - WINDOW, 0)
-    wanted = maximal_in(transactions_of(first, fed["entering"] - first))
+    first = max(fed["leaving"] - window, 0)
+    wanted = maximal_in(transactions_of(first, fed["entering"] - first), threshold)
     told: dict[str, list[int]] = {}
     for row in sinks["patterns"].collect():
         told.setdefault(row["pattern"], []).append(int(row["flips"]))
@@ -185,6 +204,21 @@ APP = App(
     slo="mean=8s",
 )
 
+
+def app_of(window: int, name: str) -> App:
+    """With another window, and as large a share of it to be frequent."""
+    threshold = THRESHOLD * window // WINDOW
+    return replace(
+        APP,
+        name=name,
+        about=f"fpd with a window of {window:,} transactions, as in the paper",
+        build=partial(build, threshold=threshold, name=name),
+        rows=partial(rows, window=window),
+        check=partial(check, window=window, threshold=threshold),
+    )
+
+
+LARGE = app_of(50_000, "fpd_50000")
 FETCH_MS, LOOK_UP_MS = 5.0, 0.6
 WAITING = replace(
     APP,

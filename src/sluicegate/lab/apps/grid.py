@@ -122,8 +122,15 @@ def loads_of(count: int, lines: Records[str]) -> dict[object, tuple[int, object]
     for house, plug, minute, milliwatts in _readings(lines(0, count)):
         readings, total = houses[house, minute].get(plug, [0, 0])
         houses[house, minute][plug] = [readings + 1, total + milliwatts]
-    loads = {key: load_of(sums) for key, sums in houses.items()}
-    return {key: (readings, (load, outliers)) for key, (readings, load, outliers) in loads.items()}
+    return {key: _judged_load(sums) for key, sums in houses.items()}
+
+
+def _judged_load(sums: Sums) -> tuple[int, object]:
+    """Readings, and load and outliers; by nothing of what the operator uses."""
+    drawn = sorted((total // readings, plug) for plug, (readings, total) in sums.items())
+    middle = drawn[(len(drawn) - 1) // 2][0]
+    far = sorted(plug for mean, plug in drawn if mean > 4 * middle)
+    return sum(one[0] for one in sums.values()), (sum(mean for mean, _ in drawn), " ".join(far))
 
 
 def _readings(lines: Iterable[str]) -> Iterator[Reading]:

@@ -4,8 +4,9 @@
     count    (stateful)   window by event time, tag -> how often
     top      (stateful)   window -> its N most frequent tags, as a log of changes like that of top_n
 
-Rolling Hashtag Count of the uncertainty-aware paper, whose window is 60 s and moves by 5 s. Here it is 60 minutes and 5
-minutes, since the times of real tweets are told in minutes; and the list of the most frequent is ours. ``top``
+Rolling Hashtag Count of the uncertainty-aware paper, whose window is 60 s and moves by 5 s: that is ``hashtags_60s``.
+``hashtags`` has 60 minutes and 5 minutes, since the times of real tweets are told in minutes; the list of the most
+frequent is ours. ``top``
 too forgets windows that are over: what it reads ends after the latest tweet so far less ``late_s``, and that tweet is
 less than a window before the latest end that ``top`` has seen. So a watermark of a window and ``late_s`` loses nothing.
 """
@@ -16,6 +17,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -32,16 +34,17 @@ from sluicegate.lab.apps.inputs.drawing import uniform
 from sluicegate.lab.apps.inputs.tweets import texts_of
 from sluicegate.lab.apps.judging import first_of, told_in, twice
 from sluicegate.lab.apps.sliding import Sliding, later_each_round
-from sluicegate.lab.apps.top_n import led
+from sluicegate.lab.apps.top_n import led, most_of
 from sluicegate.lab.running.app import Answer, App, compare
 from sluicegate.lab.running.given import Records, records_in
 from sluicegate.spark.pipeline.declaration import Pipeline
 
 N = 5
 WINDOWS = Sliding(length_s=3600, step_s=300, late_s=120)
+SECONDS = Sliding(length_s=60, step_s=5, late_s=3)
 _TAG = "#([A-Za-z0-9_]+)"
 _BEGAN_S = 1_424_131_200
-_PER_MINUTE = 40
+_PER_MINUTE, _PER_S = 40, 100
 _STATE = "leaders string"
 
 Tweet = tuple[int, str]
@@ -53,19 +56,33 @@ def extract(tweets: DataFrame) -> DataFrame:
     return tweets.select("at_s", F.explode(tags).alias("tag")).select("at_s", F.lower("tag").alias("tag"))
 
 
-def count(tags: DataFrame) -> DataFrame:
-    return WINDOWS.counts(tags, "tag")
+def count(tags: DataFrame, windows: Sliding = WINDOWS) -> DataFrame:
+    return windows.counts(tags, "tag")
 
 
-def top(counts: DataFrame) -> DataFrame:
-    ends = F.timestamp_seconds(F.col("from_s") + WINDOWS.length_s)
-    timed = counts.withColumn("ends", ends).withWatermark("ends", f"{WINDOWS.length_s + WINDOWS.late_s} seconds")
+def top(counts: DataFrame, windows: Sliding = WINDOWS) -> DataFrame:
+    ends = F.timestamp_seconds(F.col("from_s") + windows.length_s)
+    timed = counts.withColumn("ends", ends).withWatermark("ends", f"{windows.length_s + windows.late_s} seconds")
     return timed.groupBy("from_s").applyInPandasWithState(
-        changed, "from_s long, tag string, times long", _STATE, "update", GroupStateTimeout.EventTimeTimeout
+        _Top(windows.length_s),
+        "from_s long, tag string, times long",
+        _STATE,
+        "update",
+        GroupStateTimeout.EventTimeTimeout,
     )
 
 
-def changed(key: tuple[int], counts: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+@dataclass(frozen=True, slots=True)
+class _Top:
+    length_s: int
+
+    def __call__(self, key: tuple[int], counts: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+        return changed(key, counts, state, self.length_s)
+
+
+def changed(
+    key: tuple[int], counts: Iterator[pd.DataFrame], state: GroupState, length_s: int = WINDOWS.length_s
+) -> Iterator[pd.DataFrame]:
     """One batch of one window: keep its most frequent tags, tell of every change in them; forget it once it is over."""
     if state.hasTimedOut:
         state.remove()
@@ -74,18 +91,19 @@ def changed(key: tuple[int], counts: Iterator[pd.DataFrame], state: GroupState) 
     before: dict[str, int] = json.loads((state.getOption or ("{}",))[0])
     after = led(before, (pair for some in counts for pair in zip(some["tag"], some["times"].tolist(), strict=True)), N)
     state.update((json.dumps(after),))
-    state.setTimeoutTimestamp((int(from_s) + WINDOWS.length_s) * 1000)
+    state.setTimeoutTimestamp((int(from_s) + length_s) * 1000)
     news = [(from_s, tag, times) for tag, times in after.items() if before.get(tag) != times]
     if news:
         yield pd.DataFrame(news, columns=["from_s", "tag", "times"])
 
 
-def build(key_groups: int = 4) -> Pipeline:
-    pipeline = Pipeline("hashtags")
+def build(key_groups: int = 4, windows: Sliding = WINDOWS, name: str = "hashtags") -> Pipeline:
+    pipeline = Pipeline(name)
     tweets = pipeline.source("tweets", "at_s long, text string")
     tags = pipeline.operator("extract", extract, tweets)
-    counts = pipeline.operator("count", count, tags, stateful=True, key_groups=key_groups)
-    pipeline.sink("top", pipeline.operator("top", top, counts, stateful=True, key_groups=key_groups))
+    counts = pipeline.operator("count", partial(count, windows=windows), tags, stateful=True, key_groups=key_groups)
+    leading = pipeline.operator("top", partial(top, windows=windows), counts, stateful=True, key_groups=key_groups)
+    pipeline.sink("top", leading)
     return pipeline
 
 
@@ -96,35 +114,47 @@ def tweets_of(first: int, count: int) -> list[Tweet]:
     return list(zip((_BEGAN_S + at * 60 // _PER_MINUTE - late_s).tolist(), texts_of(first, count), strict=True))
 
 
+def tweets_by_second(first: int, count: int) -> list[Tweet]:
+    """The same texts, a hundred a second; they arrive up to two seconds out of order."""
+    at = np.arange(first, first + count, dtype=np.int64)
+    late_s = np.floor(3 * uniform(at, 8)).astype(np.int64)
+    return list(zip((_BEGAN_S + at // _PER_S - late_s).tolist(), texts_of(first, count), strict=True))
+
+
 def rows(source: str, first: int, count: int, tweets: Records[Tweet] = tweets_of) -> pa.Table:
     made = tweets(first, count)
     return pa.table({"at_s": pa.array([at_s for at_s, _ in made], pa.int64()), "text": [text for _, text in made]})
 
 
-def expected(total: int, tweets: Records[Tweet] = tweets_of) -> dict[object, int]:
+def expected(total: int, tweets: Records[Tweet] = tweets_of, over: Sliding = WINDOWS) -> dict[object, int]:
     """By window and tag, the counts of the most frequent ones among the first ``total`` tweets."""
     windows: dict[int, Counter[str]] = {}
     for at_s, text in first_of(tweets, total):
         for tag in re.findall(_TAG, text):
-            for start in WINDOWS.starts_of(at_s):
+            for start in over.starts_of(at_s):
                 windows.setdefault(start, Counter())[tag.lower()] += 1
     return leaders({(start, tag): n for start, tags in windows.items() for tag, n in tags.items()})
 
 
 def leaders(counts: Mapping[tuple[int, str], int]) -> dict[object, int]:
     """The N most frequent tags of each window; among equals the first by name."""
-    windows: dict[int, list[tuple[str, int]]] = {}
+    windows: dict[int, dict[str, int]] = {}
     for (start, tag), times in counts.items():
-        windows.setdefault(start, []).append((tag, times))
-    return {(start, tag): n for start, tags in windows.items() for tag, n in led({}, tags, N).items()}
+        windows.setdefault(start, {})[tag] = times
+    return {(start, tag): n for start, tags in windows.items() for tag, n in most_of(tags, N).items()}
 
 
-def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], tweets: Records[Tweet] = tweets_of) -> Answer:
+def check(
+    fed: Mapping[str, int],
+    sinks: Mapping[str, DataFrame],
+    tweets: Records[Tweet] = tweets_of,
+    windows: Sliding = WINDOWS,
+) -> Answer:
     """The list that each window's log ends with; no pair may be told twice."""
     told = told_in(sinks["top"], "times", "from_s", "tag")
     found = leaders({(int(key[0]), str(key[1])): one.last for key, one in told.items() if isinstance(key, tuple)})
     rows_out = sum(one.times for one in told.values())
-    return twice(compare(expected(fed["tweets"], tweets), found, rows_out), told)
+    return twice(compare(expected(fed["tweets"], tweets, windows), found, rows_out), told)
 
 
 def in_csv(path: Path) -> list[Tweet]:
@@ -152,3 +182,12 @@ def app_of(tweets: Records[Tweet]) -> App:
 
 
 APP = app_of(tweets_of)
+BY_SECOND = replace(
+    APP,
+    name="hashtags_60s",
+    about="the most frequent tags of the last 60 s, every 5 s, as in the paper: extract, count, top (both stateful)",
+    build=partial(build, windows=SECONDS, name="hashtags_60s"),
+    rows=partial(rows, tweets=tweets_by_second),
+    check=partial(check, tweets=tweets_by_second, windows=SECONDS),
+    given=None,
+)

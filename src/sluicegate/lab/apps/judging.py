@@ -65,5 +65,6 @@ def twice(answer: Answer, told: Mapping[object, Told]) -> Answer:
     again = {key: one.times - one.different for key, one in told.items() if one.times > one.different}
     for key, times in again.items():
         note = answer.note or f"{key!r}: {times} of its counts are told twice"
-        return replace(answer, exact=False, duplicated=answer.duplicated + sum(again.values()), note=note)
+        duplicated, wrong_keys = answer.duplicated + sum(again.values()), answer.wrong_keys + len(again)
+        return replace(answer, exact=False, duplicated=duplicated, note=note, wrong_keys=wrong_keys)
     return answer

@@ -40,5 +40,4 @@ APP = replace(
     about=f"top_n with a look-up at a service before the count ({LOOK_UP_MS:g} ms a purchase): what the demo runs",
     build=build,
     slo="mean=5s",
-    processors={"price": 4},  # enough for the load that it begins with, at 8 ms a purchase
 )

@@ -1,12 +1,14 @@
 """Word count: lines split into words, words counted. The stateful hello of streaming.
 
 The words of line i come from a fixed vocabulary by a formula of i, with some words far more frequent than others.
+``wordcount_prose`` has lines and a vocabulary of the size that a book has (``lab.apps.inputs.prose``).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from sluicegate.lab.apps.inputs import prose
 from sluicegate.lab.running.app import Answer, App, compare
 from sluicegate.lab.running.given import Records, cycled, lines_in
 from sluicegate.spark.pipeline.declaration import Pipeline
@@ -30,11 +33,11 @@ def count(words: DataFrame) -> DataFrame:
     return words.groupBy("word").count()
 
 
-def build() -> Pipeline:
-    pipeline = Pipeline("wordcount")
+def build(name: str = "wordcount", key_groups: int = 4) -> Pipeline:
+    pipeline = Pipeline(name)
     lines = pipeline.source("lines", "text string")
     words = pipeline.operator("split", split, lines)
-    counts = pipeline.operator("count", count, words, stateful=True, key_groups=4)
+    counts = pipeline.operator("count", count, words, stateful=True, key_groups=key_groups)
     pipeline.sink("counts", counts)
     return pipeline
 
@@ -80,3 +83,11 @@ def app_of(lines: Records[str]) -> App:
 
 
 APP = app_of(generated)
+PROSE = replace(
+    app_of(prose.lines_of),
+    name="wordcount_prose",
+    about="lines as long as a book's, of a vocabulary of 20,000 words: split, counted (stateful, 16 key groups)",
+    build=partial(build, "wordcount_prose", 16),
+    slo="mean=5s",
+    given=None,
+)

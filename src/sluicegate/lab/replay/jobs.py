@@ -38,6 +38,11 @@ from sluicegate.lab.replay.world import (
     measured_sizes,
     static_peak,
 )
+from sluicegate.model.mst import fit_model, most_disagreeing
+from sluicegate.model.mst_samples import samples_of
+
+_JUDGES = 7919
+"""Added to the seed, so that validation is a measurement of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +155,8 @@ class Job:
     seed: int = 0
     runs: tuple[int, ...] = (0, 1, 2, 3, 4)
     training_sizes: tuple[int, ...] = (3, 4, 6, 8, 24)
+    validate: bool = False
+    """Whether the size at which the two models differ most is measured too, to choose between them."""
     track: ForecastTrack | None = None
 
 
@@ -190,15 +197,25 @@ def run_one(job: Job) -> JobOutcome:
 
 def facts_of(job: Job, run: int) -> Facts:
     """What holds on one run: its draws of the capacity, and what was measured before it."""
+    training = measured_sizes(job.truth, job.training_sizes, job.seed, run)
     return Facts(
         protocol=job.protocol,
         truth=job.truth,
         target=job.target,
         rho=job.rho,
-        training=measured_sizes(job.truth, job.training_sizes, job.seed, run),
+        training=training,
+        validation=_judges(job, training, run) if job.validate else (),
         rates_per_s=job.rates_per_s,
         draws=draws_of(len(job.rates_per_s), job.protocol.draw_steps, job.seed, run),
     )
+
+
+def _judges(job: Job, training: tuple[tuple[int, float], ...], run: int) -> tuple[tuple[int, float], ...]:
+    """One measurement at the size where the models differ most; none where they are alike everywhere."""
+    samples = samples_of(training)
+    largest = 2 * samples.largest  # as far as `profile --mst` goes: beyond, one of the curves may have crossed zero
+    size = most_disagreeing(fit_model(samples, 1, largest), fit_model(samples, 2, largest))
+    return () if size is None else measured_sizes(job.truth, (size,), job.seed + _JUDGES, run)
 
 
 def _bound(name: str, facts: Facts) -> Ints:

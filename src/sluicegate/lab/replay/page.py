@@ -134,7 +134,7 @@ def _dots(results: Sequence[Result], spots: Sequence[tuple[float, float]]) -> li
         )
         box = _room(result.policy, px, py, taken)
         taken.append(box)
-        style = "label own" if result.policy == "sluicegate" else "label"
+        style = "label own" if family(result.policy) == "own" else "label"
         parts.append(f'<text class="{style}" x="{box[0]:.1f}" y="{box[3] - 3:.1f}">{escape(result.policy)}</text>')
     return parts
 
@@ -163,7 +163,7 @@ def _outside(box: Box) -> float:
 
 def family(policy: str) -> str:
     """How a policy is coloured: our own, the paper's, the bounds nobody can run, and the peers."""
-    if policy == "sluicegate":
+    if policy in ("on-time", "sluicegate"):
         return "own"
     if policy.startswith("uncertainty"):
         return "paper"
@@ -178,7 +178,7 @@ def _late_text(share: float) -> str:
     return "never" if share <= _NEVER else f"{100 * share:g}%"
 
 
-_SHOWN = ("sluicegate", "recent-peak", "uncertainty-7", "hindsight")
+_SHOWN = ("on-time", "recent-peak", "uncertainty-7", "hindsight")
 _STYLE = """
 :root { --paper-policy: #b3561b; --bound: #8a919b; --peer: #22826a; }
 @media (prefers-color-scheme: dark) { :root { --paper-policy: #ec9a5c; --bound: #8a919b; --peer: #58c3a5; } }
@@ -248,7 +248,7 @@ def _chosen(results: Sequence[Result]) -> list[tuple[Result, int]]:
 
 
 def _keys(results: Sequence[Result]) -> str:
-    shown = {"own": "sluicegate", "paper": "the paper's policies", "peer": "peers", "bound": "bounds, told the future"}
+    shown = {"own": "our own", "paper": "the paper's policies", "peer": "peers", "bound": "bounds that know the future"}
     there = {family(result.policy) for result in results}
     return "".join(f'<span class="key {name}"></span>{text}' for name, text in shown.items() if name in there)
 
@@ -280,5 +280,5 @@ def _row(r: Result, target: float) -> str:
         coverage,
     )
     on_time = f"<td{'' if r.qos >= target else ' class=missed'}>{r.qos:.3%}</td>"
-    own = ' class="own"' if r.policy == "sluicegate" else ""
+    own = ' class="own"' if family(r.policy) == "own" else ""
     return f"<tr{own}><td>{escape(r.policy)}</td>{on_time}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"

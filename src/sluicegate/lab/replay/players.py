@@ -81,6 +81,7 @@ class Facts:
     training: tuple[tuple[int, float], ...]
     rates_per_s: Floats
     draws: Floats
+    validation: tuple[tuple[int, float], ...] = ()
 
 
 def names_from(text: str) -> tuple[str, ...]:
@@ -133,6 +134,7 @@ def settings_of(name: str, facts: Facts, options: dict[str, object] | None = Non
         options |= {"lag_threshold_rows": rate / size * Keda().poll_s, "partitions": facts.truth.most}
     known = Known(
         training=facts.training,
+        validation=facts.validation,
         most=facts.truth.most,
         rho=facts.rho,
         curve_per_s=tuple(facts.truth.rising().tolist()),

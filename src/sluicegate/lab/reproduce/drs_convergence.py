@@ -43,7 +43,8 @@ def convergence(name: str, topology: Topology, best: Split, starts: Sequence[Spl
         f"{' and '.join(map(shown, starts))} move once, at minute 14; the best stays; the times end alike",
         told,
         one_move and not any(run.moves for run in runs[best]),
-        f"Runs of each: {len(seeds)}. T_ra is 14 minutes; our cool-down starts at the first tick, minute 1, so the "
+        f"Holds if every run from a bad start moves once, to the best, and none from the best. Runs of each: "
+        f"{len(seeds)}. T_ra is 14 minutes; our cool-down starts at the first tick, minute 1, so the "
         "first "
         f"move may come at 15. Assumed: a window of 14 minutes and a pause of {_PAUSE_S:g} s.",
     )

@@ -76,6 +76,7 @@ def _six(name: str, topology: Topology, rate_per_s: float, found: Sequence[Held]
         f"recommended {shown(recommended)}, fastest {shown(fastest.split)} ({_time(fastest.measured_s)}), least p95 "
         f"{shown(steadiest.split)} ({_time(steadiest.p95_s)})",
         recommended == fastest.split == steadiest.split == best,
+        "Holds if all three are the paper's. "
         f"{_NO_RATES} The rates were chosen for the recommendation; that it is also the fastest in simulation was not. "
         "p95 stands for the paper's standard deviation.",
     )
@@ -86,7 +87,7 @@ def _six(name: str, topology: Topology, rate_per_s: float, found: Sequence[Held]
         "yes",
         f"{same} of {pairs} pairs; predicted/simulated: {table}",
         same == pairs,
-        _LOADS[name],
+        f"Holds if every pair is in order. {_LOADS[name]}",
     )
 
 
@@ -104,6 +105,7 @@ def _accuracy(vld: Sequence[Held], fpd: Sequence[Held]) -> Row:
         "VLD slightly, FPD by much",
         f"simulated over predicted: VLD {low[0]:.2f} to {high[0]:.2f}, FPD {low[1]:.2f} to {high[1]:.2f}",
         low[0] > 1 and low[1] > 1 and low[1] > high[0],
+        "Holds if every ratio is above 1 and each of FPD's above VLD's. "
         "Underestimates both, but FPD less. In the paper FPD's time is mostly network transfer, which the simulator "
         "does "
         "not have; VLD's input is burstier than Poisson, which tells most at the two heavily loaded splits.",

@@ -64,6 +64,7 @@ def one_move_a_change(runs: Sequence[DrsRun]) -> Row:
         f"{len(as_paper)} of {len(runs)} runs, at minutes {minutes} (medians); e.g. "
         + ", ".join(f"{shown(move.before)} -> {shown(move.after)}" for move in example.moves),
         2 * len(as_paper) > len(runs),
+        "Holds if more than half of the runs move so. "
         f"{_FITTED} Poisson frames; the run ends at minute 40. The third move sees a rate still smoothed over 6 "
         "minutes and "
         "adds too little for 18 frames/s: more would follow at minute 41.",
@@ -84,7 +85,7 @@ def _sooner(runs: dict[int, list[DrsRun]]) -> Row:
         f"{middle[3][0]:g} and {middle[3][1]:g} minutes at w = 3, {middle[6][0]:g} and {middle[6][1]:g} at w = 6 "
         f"(medians); moves a run {moves[3]:.1f} and {moves[6]:.1f}",
         all(short < wide for short, wide in zip(middle[3], middle[6], strict=True)),
-        _FITTED,
+        f"Holds if sooner after both changes. {_FITTED}",
     )
 
 
@@ -109,7 +110,8 @@ def _pause(runs: Sequence[DrsRun]) -> Row:
         "Fig 9a: adding costs more than removing",
         "the minute of the move is > 3 s longer when adding, 0.6 s when removing",
         f"{median(more):.2f} s longer when adding, {median(fewer):.2f} s when removing (medians)",
-        median(more) > median(fewer),
+        median(more) >= 1.5 and median(fewer) <= 1.2,
+        "Holds from half of the paper's 3 s up and to twice its 0.6 s. "
         f"Follows from what is assumed: all stands still {_ADDING_S:g} s when processors come, nothing when they go. A "
         "pause "
         "long enough for 3 s would, at w = 3, keep the smoothed time above T_max and add again.",
@@ -131,5 +133,5 @@ def _short_term(runs: Sequence[DrsRun], window: int, wanted: int, paper: str) ->
         paper,
         f"{middle:g} (median){f', then at minutes {at}' if at else ''}; {counted} of {len(runs)} runs",
         middle == wanted,
-        _FITTED,
+        f"Holds if the median run moves as often as the paper's. {_FITTED}",
     )

@@ -39,6 +39,7 @@ def rows(progress: Progress, clock: Clock = time.perf_counter) -> Iterator[Row]:
         f"{_PAPER_MEASURING_MS} ms at every K_max",
         f"{took:.3f} ms; it sees operators, not processors",
         took <= _PAPER_MEASURING_MS,
+        "Holds if no longer than the paper's. "
         "Smoothing of one observation of three operators; gathering from instances is the engine's part here.",
     )
 
@@ -53,6 +54,7 @@ def _decisions(sizes: Sequence[int], ms: Sequence[float]) -> Row:
         f"{_listed(listed)} ms; up to K_max {sizes[-1]:,}: {at_0 * 1e3:.0f} us + {per_k * 1e6:.0f} ns for each "
         f"processor, R2 {fit:.4f}",
         fit > 0.99 and per_k > 0,
+        "Holds if a straight line explains 99% of it. "
         "Shortest of many runs, on this machine, VLD at 6 frames/s (the paper does not say). Up to 192 the constant "
         f"part rules, most of it Python: 16 times the processors take {ratio} times as long, in the paper "
         f"{_PAPER_MS[-1] / _PAPER_MS[0]:.0f} times.",

@@ -42,6 +42,7 @@ def highest(app: PaperApp) -> Iterator[Row]:
         "more than each of them",
         f"Es-Stream {ours:,.0f}, as many instances for every operator {equal:,.0f}, DRS {drs:,.0f} rows/s",
         ours > equal and ours > drs,
+        "Holds if more than both. "
         "More than an even number of instances, which stands for the two schedulers that do not choose it; as much as "
         "DRS, "
         "which finds a split that keeps up wherever there is one. A reason why DRS should hold less is not in the "

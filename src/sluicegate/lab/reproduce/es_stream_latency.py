@@ -14,9 +14,9 @@ from sluicegate.place.dsm import Dsm
 from sluicegate.place.es_stream import EsStreamPlacer
 from sluicegate.place.placer import DoesNotFit, Placer
 from sluicegate.place.rsm import Rsm
+from sluicegate.policy.allotment import bundles_of
 from sluicegate.policy.demand import situation_at, stations_of
 from sluicegate.policy.greedy import smallest
-from sluicegate.policy.whole_slots import bundles_of
 
 HOP_S = 0.5e-3
 """Assumed: what a row takes from one node to another. The paper gives no figure, and our models have no network."""
@@ -64,6 +64,7 @@ def against(name: str, topology: Topology, rate_per_s: float, paper: str, second
         "faster, for DRS ignores what upstream changes do downstream",
         ", ".join(f"{who} {shown(schemes[who].counts)} {seconds * 1e3:.2f} ms" for who, seconds in queueing.items()),
         queueing["Es-Stream"] < queueing["DRS"],
+        "Holds if faster. "
         "Of as many processors DRS takes the split with the least predicted time: by the model none can be faster.",
     )
     times = schemes["Even"].total_s / schemes["Es-Stream"].total_s
@@ -72,6 +73,7 @@ def against(name: str, topology: Topology, rate_per_s: float, paper: str, second
         _ratio(paper),
         f"{times:.1f} times",
         times >= 2,
+        "Holds from 2 times on. "
         "The paper's gap must come from contention, network or a poorer hand-made split than the one we assume.",
     )
 
@@ -87,6 +89,7 @@ def _order(name: str, rate_per_s: float, paper: str, total: int, schemes: Mappin
             for who, one in schemes.items()
         ),
         es < drs < packed < even,
+        "Holds if all four are in that order. "
         f"Simulated queues plus {HOP_S * 1e3:g} ms assumed for each change of node. Assumed: {total} instances for "
         "all; "
         "Even and R-Storm get what keeps up and share the rest evenly; DRS is placed as Even. The paper says none of "
@@ -107,7 +110,8 @@ def _first_and_last(name: str, schemes: Mapping[str, Latency]) -> Row:
         f"faster than R-Storm {turn}; Even {schemes['Even'].total_s * 1e3:.2f} ms of {max(others) * 1e3:.2f} ms at "
         "most",
         None if unsure else es.total_s <= min(others) and schemes["Even"].total_s == max(others),
-        f"At {HOP_S * 1e3:g} ms a hop, our guess; undecided where half or twice as much would turn it, as R-Storm "
+        f"Holds if so at {HOP_S * 1e3:g} ms a hop, our guess; "
+        "undecided where half or twice as much would turn it, as R-Storm "
         "packs closer. Ties allowed.",
     )
 

@@ -17,8 +17,8 @@ from sluicegate.place.dsm import Dsm
 from sluicegate.place.es_stream import EsStreamPlacer
 from sluicegate.place.placer import DoesNotFit, Placer
 from sluicegate.place.rsm import Rsm
+from sluicegate.policy.allotment import bundles_of
 from sluicegate.policy.papers.es_stream import EsStream
-from sluicegate.policy.whole_slots import bundles_of
 
 _RATES = (1800.0, 3600.0, 2700.0)
 _STEP_S = 20.0
@@ -46,7 +46,7 @@ def planned(app: PaperApp) -> Row:
         _arrows(app.instances),
         f"{_arrows(totals)}: {', '.join(map(shown, plans))}",
         totals == app.instances,
-        apps.FITTED,
+        f"Holds if all three totals are the paper's. {apps.FITTED}",
     )
 
 
@@ -93,6 +93,7 @@ def nodes(app: PaperApp) -> Row:
         "Es-Stream's follow the rate; DRS and R-Storm keep theirs, R-Storm the fewest (counts are not printed)",
         f"Es-Stream {_arrows(ours)}, DRS {_arrows(drs)}, R-Storm {packed} throughout",
         ours[0] < ours[2] < ours[1] and len(set(drs)) == 1 and packed <= min(ours) and packed <= min(drs),
+        "Holds if in that order at every rate. "
         "Es-Stream placed anew for each plan, thresholds ours (eta 0.5, phi 0.7). Assumed: DRS has as many processors "
         "as "
         "Es-Stream at its most, dealt out in turn by Storm; R-Storm keeps the instances of 1,800 rows/s, as it never "

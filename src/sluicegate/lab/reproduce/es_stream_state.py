@@ -42,13 +42,14 @@ def repartition() -> Iterator[Row]:
         "falls",
         ", ".join(f"{k}: {took[k]:.3f} s" for k in (3, 6, 9, 15, 20)),
         all(took[a] > took[b] for a, b in pairwise(took)),
-        f"{_LINKS} Eq 25.",
+        f"Holds if every instance more takes less. {_LINKS} Eq 25.",
     )
     yield Row(
         "Fig 20: the time stays at its floor",
         f"at {_FLOOR_S} s",
         f"{took[floor]:.3f} s at {floor} instances, {took[floor + 1]:.3f} s at {floor + 1}, {took[20]:.3f} s at 20",
         abs(took[floor] - _FLOOR_S) < 0.01 and took[floor + 1] > 0.95 * took[floor] and took[20] > 0.95 * took[floor],
+        "Holds if within 0.01 s of it once and never 5% below. "
         "The value is met, but Eq 25 has no floor: time goes as 1/k. Perhaps a cost of parting does not "
         "shrink, or it is the largest parallelism, which the paper does not print.",
     )
@@ -59,6 +60,7 @@ def repartition() -> Iterator[Row]:
         f"from {faster} instances on below the paper's {_CHECKPOINT_S[0]} s; all 42 MB over one link take "
         f"{whole_s:.2f} s",
         faster is not None and took[20] < _CHECKPOINT_S[0] < whole_s,
+        "Holds if 20 instances take less. "
         "The checkpoint has no model here: its time is the paper's. It cannot have gone over one link of that cluster.",
     )
 
@@ -78,8 +80,8 @@ def simulated_move(seed: int) -> Row:
         f"they stand still for {paused_s:.3f} s; mean latency {means[0] * 1e3:.2f} ms before, {means[1] * 1e3:.0f} ms "
         "in that "
         f"second, {means[2] * 1e3:.2f} ms after",
-        0 < paused_s < _CHECKPOINT_S[0] and means[0] < means[1] and means[2] < means[0],
-        f"{_LINKS} Holds if the stand-still is shorter than the paper's checkpoint and latency ends below what it was.",
+        None,
+        f"{_LINKS} Not judged, as the paper shows no such run.",
     )
 
 
@@ -96,6 +98,7 @@ def repair() -> Iterator[Row]:
         "grows",
         ", ".join(f"{ci:g} s: {s:.2f} s" for ci, s in zip(_INTERVALS_S, took[planned], strict=True)),
         all(a < b for a, b in pairwise(took[planned])),
+        "Holds if every longer interval takes longer. "
         f"Eq 26 with {planned} counters, as planned. It has no part for fetching the state itself.",
     )
     at_2 = {k: found[_INTERVALS_S.index(2.0)] for k, found in took.items()}
@@ -103,9 +106,9 @@ def repair() -> Iterator[Row]:
         "Fig 21: repair at a checkpoint interval of 2 s",
         "0.7 s, by checkpoint 1.9 s",
         " and ".join(f"{seconds:.2f} s with {k} counters" for k, seconds in at_2.items()),
-        max(at_2.values()) < 1.9,
-        f"Holds if shorter than the paper's checkpoint. How many ran is not told: 0.7 s fits {_TRIAL_COUNTERS}, its "
-        f"best by trial at this rate, not the {planned} that Es-Stream plans. A checkpoint's rollback is not modelled.",
+        abs(at_2[_TRIAL_COUNTERS] / 0.7 - 1) <= 0.15,
+        f"Holds if within 15% of 0.7 s with {_TRIAL_COUNTERS} counters, its best by trial at this rate, not the "
+        f"{planned} that Es-Stream plans: how many ran is not told. A checkpoint's rollback is not modelled.",
     )
 
 
@@ -124,5 +127,6 @@ def simulated_repair(seed: int) -> Row:
         "grows with the interval",
         ", ".join(f"{ci:g} s: {s:.2f} s" for ci, s in zip(_INTERVALS_S, away, strict=True)),
         all(a < b for a, b in pairwise(away)),
+        "Holds if every longer interval takes longer. "
         "By Eq 26 from the arrivals of the run; the other counters go on meanwhile.",
     )

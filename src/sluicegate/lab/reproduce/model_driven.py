@@ -30,6 +30,10 @@ from sluicegate.policy.papers.mba import Mba
 MICRO_RATES = (50.0, 100.0, 200.0)
 APPLICATION_RATES = (50.0, 100.0)
 _LEAST_SAVED = 0.3
+_NEARLY_TWICE = (1.6, 2.4)
+_APART = "asked: at most 1 slot apart"
+_CASES_OFF = 1
+"""Counts of cases may differ by so many from the paper's."""
 _PAPER_LINEAR = {"lsa": (7, 13, 28), "mba": (4, 7, 15)}
 
 
@@ -91,12 +95,13 @@ def slot_rows(flows: Mapping[str, Topology]) -> Iterator[Row]:
             f"{name}: slots by LSA and MBA {told}",
             "LSA more, nearly twice MBA",
             f"{line(by['lsa'])} and {line(by['mba'])}",
-            all(lsa > mba for lsa, mba in pairs),
-            f"asked: more in every case; {ratio:.2f} times as many in all",
+            all(lsa > mba for lsa, mba in pairs) and _NEARLY_TWICE[0] <= ratio <= _NEARLY_TWICE[1],
+            f"asked: more in every case and {_NEARLY_TWICE[0]:g} to {_NEARLY_TWICE[1]:g} times as many in all; it is "
+            f"{ratio:.2f} times",
         )
     lsa = [by["lsa"] for by in slots.values()]
     apart = max(max(row) - min(row) for row in zip(*lsa, strict=True))
-    yield Row("LSA needs about the same for all three", "7 at 50/s", "; ".join(map(line, lsa)), apart <= 1, "")
+    yield Row("LSA needs about the same for all three", "7 at 50/s", "; ".join(map(line, lsa)), apart <= 1, _APART)
 
 
 def _slots(planner: Planner, topology: Topology) -> tuple[int, ...]:
@@ -130,8 +135,9 @@ def _extra_rows(flows: Mapping[str, Topology], plans: Plans) -> Iterator[Row]:
         "cases of 9 with extra slots: LSA+RSM and MBA+SAM",
         "6 and 1",
         f"{rsm} and {sam}; {bare_rsm} and {bare_sam} with no memory for source and sink",
-        rsm > sam and bare_rsm > bare_sam,
-        "asked: the order, in both; the memory of source and sink is lost, 15% was taken because it gives the count",
+        _near(rsm, 6) and _near(sam, 1),
+        f"asked: each within {_CASES_OFF}, with 15% memory for source and sink: the paper's figure is lost, 15% was "
+        "taken because it gives the count",
     )
 
 
@@ -168,4 +174,14 @@ def _application_rows(flows: Mapping[str, Topology], plans: Plans) -> Iterator[R
     )
     rsm = sum(plans[name, rate, LSA_RSM.name].extra > 0 for name in flows for rate in APPLICATION_RATES)
     sam = sum(plans[name, rate, MBA_SAM.name].extra > 0 for name in flows for rate in APPLICATION_RATES)
-    yield Row("applications with extra slots, of 6: RSM and SAM", "6 and 1", f"{rsm} and {sam}", rsm > sam, "the order")
+    yield Row(
+        "applications with extra slots, of 6: RSM and SAM",
+        "6 and 1",
+        f"{rsm} and {sam}",
+        _near(rsm, 6) and _near(sam, 1),
+        f"asked: each within {_CASES_OFF}; which task is on which vertex is ours, the paper's is random",
+    )
+
+
+def _near(ours: int, paper: int) -> bool:
+    return abs(ours - paper) <= _CASES_OFF

@@ -12,6 +12,7 @@ from sluicegate.lab.reproduce.slot_plans import MBA_DSM, MBA_RSM, MBA_SAM, PAIRS
 
 _HOPS = "simulated without the time rows take between VMs, to which the paper puts down part of its order"
 _FAR = 0.05
+_FAR_LESS = 0.2
 
 Found = Mapping[str, Mapping[str, Reached]]
 
@@ -43,7 +44,8 @@ def _rate_rows(name: str, by_pair: Mapping[str, Reached]) -> Iterator[Row]:
         "predicted is nearer to actual than planned",
         shown,
         near < far,
-        f"mean error {far:.0%} planned, {near:.0%} predicted, {even:.0%} predicted for even routing",
+        f"asked: a smaller mean error; it is {far:.0%} planned, {near:.0%} predicted, "
+        f"{even:.0%} predicted for even routing",
     )
     simulated = [r.simulated_per_s for r in every]
     by_plan, by_model, by_even = (
@@ -78,7 +80,7 @@ def _order_rows(found: Found) -> Iterator[Row]:
         "always",
         f"least of MBA {lowest:.0f}, most of LSA {highest:.0f} rows/s",
         all(_least(by, "MBA") > -_least({p: -r for p, r in by.items()}, "LSA") for by in rates.values()),
-        "simulated",
+        "asked: in all three; simulated",
     )
     shown = "; ".join(f"{name} {_three(by)}" for name, by in rates.items())
     lowest_dsm = all(by[MBA_DSM.name] <= min(by[MBA_RSM.name], by[MBA_SAM.name]) for by in rates.values())
@@ -128,8 +130,8 @@ def _use_rows(name: str, reached: Sequence[Reached]) -> Iterator[Row]:
         f"{name}: mean CPU of a VM under LSA and MBA",
         "LSA uses far less",
         f"{by['lsa']:.0%} and {by['mba']:.0%}",
-        by["lsa"] < by["mba"],
-        "at the highest stable rate of each",
+        by["lsa"] <= (1 - _FAR_LESS) * by["mba"],
+        f"asked: {_FAR_LESS:.0%} less; at the highest stable rate of each",
     )
 
 

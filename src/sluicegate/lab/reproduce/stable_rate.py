@@ -4,10 +4,12 @@ A rate is stable if the latency's slope is at most 0.001 (the paper's criterion)
 latency is the growth of the rows inside over the rate, which needs no latencies of rows that never end.
 
 Assumed: rows come evenly, tasks take the same time for every row (both as in the paper's set-up: a constant source and
-fixed work), each thread has a queue of its own and gets rows in turn (shuffle grouping). Threads slow each other by
-their profiles and by the CPU of the slot they share. Sources and sinks take no time; rows travel in none. A task that
-gets less than a hundredth of what one thread can do is taken to use no CPU: the simulator slows a row by who is busy
-when it starts, and a task that is busy for microseconds, always right then, would slow its neighbour for good.
+fixed work), each thread has a queue of its own and gets rows in turn (shuffle grouping), or with slot-aware routing in
+turn by shares (a low-discrepancy sequence). Threads slow each other by their profiles and by the CPU of their VM: a
+slot is a process that the VM may run on any of its cores, only its memory is bound. Without ``pooled_cpu`` its CPU is
+too. Sources and sinks take no time; rows travel in none. A task that gets less than a hundredth of what one thread can
+do is taken to use no CPU: the simulator slows a row by who is busy when it starts, and a task that is busy for
+microseconds, always right then, would slow its neighbour for good.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluicegate.domain import Operator, Placement, ProfilePoint, Topology
-from sluicegate.lab.simulate import Behaviour, World, advance, begin, deterministic, inside, shuffle, weighted
+from sluicegate.lab.simulate import Behaviour, World, advance, begin, deterministic, inside, shuffle, spread
 from sluicegate.lab.simulate.distributions import constant
 from sluicegate.lab.simulate.placing import hosts_of
 from sluicegate.lab.simulate.scenario import RowRouting as Rows
@@ -61,10 +63,11 @@ def watch(
     rate_per_s: float,
     routing: Routing = Routing.EVEN,
     trial: RateTrial | None = None,
+    pooled_cpu: bool = True,
 ) -> Seen:
     """Simulate ``placement`` at ``rate_per_s``."""
     trial = trial or RateTrial()
-    world = _world(topology, placement, rate_per_s, routing)
+    world = _world(topology, placement, rate_per_s, routing, pooled_cpu)
     advance(world, trial.warm_up_s)
     step_s = trial.watched_s / _SAMPLES
     rows, use = [float(inside(world))], np.zeros((len(placement.slots), 2))
@@ -94,18 +97,28 @@ def highest_stable(stable: Callable[[float], bool], step_per_s: float, most_per_
 
 
 def stable_per_s(
-    topology: Topology, placement: Placement, step_per_s: float, most_per_s: float, routing: Routing = Routing.EVEN
+    topology: Topology,
+    placement: Placement,
+    step_per_s: float,
+    most_per_s: float,
+    routing: Routing = Routing.EVEN,
+    pooled_cpu: bool = True,
 ) -> float:
     """The highest stable rate of a placement."""
-    return highest_stable(lambda rate: watch(topology, placement, rate, routing).stable, step_per_s, most_per_s)
+
+    def stable(rate: float) -> bool:
+        return watch(topology, placement, rate, routing, pooled_cpu=pooled_cpu).stable
+
+    return highest_stable(stable, step_per_s, most_per_s)
 
 
-def _world(topology: Topology, placement: Placement, rate_per_s: float, routing: Routing) -> World:
+def _world(topology: Topology, placement: Placement, rate_per_s: float, routing: Routing, pooled_cpu: bool) -> World:
     bare = without_endpoints(topology, placement)
     behaviour = Behaviour(
         service=dict.fromkeys(topology.names, constant()),
         routing=_routed(topology, bare, routing),
         placement=bare,
+        pooled_cpu=pooled_cpu,
     )
     threads = {name: sum(bare.threads(name).values()) for name in topology.names}
     lighter = _lightened(topology, rate_per_s)
@@ -113,12 +126,12 @@ def _world(topology: Topology, placement: Placement, rate_per_s: float, routing:
 
 
 def _routed(topology: Topology, placement: Placement, routing: Routing) -> dict[str, Rows]:
-    """In turn, or at random with each thread's share of what its slot can do."""
+    """In turn, or by each thread's share of what its slot can do, as evenly as can be."""
     if routing is Routing.EVEN:
         return dict.fromkeys(topology.names, shuffle())
     tasks = mapping_rate(topology, placement).tasks
     return {
-        name: weighted(*(task.slot_per_s[slot] / task.threads[slot] for slot in hosts_of(placement, name)))
+        name: spread(*(task.slot_per_s[slot] / task.threads[slot] for slot in hosts_of(placement, name)))
         for name, task in tasks.items()
     }
 
@@ -142,7 +155,7 @@ def without_endpoints(topology: Topology, placement: Placement) -> Placement:
 
 
 def _slot_use(world: World) -> NDArray[np.float64]:
-    """CPU and memory used on each slot now: C and M of the threads that are busy; no more than the slot has."""
+    """CPU and memory used on each slot now: C and M of the threads that are busy; no more than there is."""
     placement = world.scenario.behaviour.placement
     slots = list(placement.slots) if placement else []
     use = np.zeros((len(slots), 2))
@@ -150,11 +163,12 @@ def _slot_use(world: World) -> NDArray[np.float64]:
     for operator in world.scenario.topology.operators:
         for slot in placement.threads(operator.name) if placement else ():
             use[slots.index(slot)] += usage(profile_of(operator), int(next(groups)["busy"]))
-    return np.minimum(use, 1.0)
+    pooled = world.scenario.behaviour.pooled_cpu
+    return np.column_stack((use[:, 0] if pooled else np.minimum(use[:, 0], 1.0), np.minimum(use[:, 1], 1.0)))
 
 
 def _by_vm(placement: Placement, use: NDArray[np.float64]) -> dict[str, float]:
     found = dict.fromkeys((vm.name for vm in placement.vms), 0.0)
     for slot, used in zip(placement.slots, use.tolist(), strict=True):
         found[slot.rpartition("/")[0]] += used
-    return {vm.name: found[vm.name] / vm.slots for vm in placement.vms}
+    return {vm.name: min(found[vm.name] / vm.slots, 1.0) for vm in placement.vms}

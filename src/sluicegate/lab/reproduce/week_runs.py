@@ -24,6 +24,7 @@ class WeekTrial:
     policy: int
     rho: float = RHO
     runs: int = 1
+    validate: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def mean_of(fared: Iterable[Fared], what: str) -> float:
 def curve_top(trial: WeekTrial, loads: Mapping[str, Floats]) -> int:
     """The machines at which the curve learned before the first run is highest: no policy chooses more by it."""
     facts = facts_of(_job(trial, loads), 0)
-    return choose_model(facts.training, largest=facts.truth.most).fewest(sys.float_info.max)[0]
+    return choose_model(facts.training, facts.validation, largest=facts.truth.most).fewest(sys.float_info.max)[0]
 
 
 def _job(trial: WeekTrial, loads: Mapping[str, Floats]) -> Job:
@@ -82,6 +83,7 @@ def _job(trial: WeekTrial, loads: Mapping[str, Floats]) -> Job:
         seed=sum(map(ord, workload.name)),
         runs=tuple(range(trial.runs)),
         training_sizes=workload.sizes,
+        validate=trial.validate,
     )
 
 

@@ -21,7 +21,8 @@ from sluicegate.spark.pipeline.declaration import Pipeline
 class Answer:
     """How what came out compares with what should have.
 
-    ``lost`` and ``duplicated`` count input rows that are missing from the answer or in it more than once.
+    ``lost`` and ``duplicated`` count input rows that are missing from the answer or in it more than once,
+    ``wrong_keys`` the keys whose answer is not as it should be.
     """
 
     rows_out: int
@@ -29,6 +30,7 @@ class Answer:
     duplicated: int
     exact: bool
     note: str = ""
+    wrong_keys: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,6 @@ class App:
     paper: str = ""
     calm_per_s: float = 100.0
     slo: str = "mean=5s"
-    processors: Mapping[str, int] | None = None
     given: Callable[[Path], App] | None = None
     beside: Callable[[], AbstractContextManager[App]] | None = None
 
@@ -61,7 +62,7 @@ def compare(expected: Mapping[object, int], found: Mapping[object, int], rows_ou
     """Counts by key: what is missing, what is too much, and one example of either.
 
     >>> compare({"a": 2, "b": 1}, {"a": 3}, rows_out=5)
-    Answer(rows_out=5, lost=1, duplicated=1, exact=False, note="'a': 3 instead of 2")
+    Answer(rows_out=5, lost=1, duplicated=1, exact=False, note="'a': 3 instead of 2", wrong_keys=2)
     """
     keys = [*expected, *(key for key in found if key not in expected)]
     pairs = [(key, expected.get(key, 0), found.get(key, 0)) for key in keys]
@@ -72,4 +73,5 @@ def compare(expected: Mapping[object, int], found: Mapping[object, int], rows_ou
         duplicated=sum(max(got - want, 0) for _, want, got in pairs),
         exact=not wrong,
         note=wrong[0] if wrong else "",
+        wrong_keys=len(wrong),
     )

@@ -53,10 +53,10 @@ def _slots(late: Sequence[Tick], graph: RunningGraph, control: Control) -> str:
 
 def _key_groups(late: Sequence[Tick], graph: RunningGraph) -> str:
     for node in graph.nodes:
-        if node.stateful and _mostly(late, [tick["running"].get(node.name, 0) >= node.key_groups for tick in late]):
+        if node.stateful and _mostly(late, [tick["running"].get(node.name, 0) == node.key_groups for tick in late]):
             return (
-                f"{node.name} held {node.key_groups} processors, as many as it has key groups: declare it with more "
-                "key_groups and start in a new folder"
+                f"{node.name} held {node.key_groups} processors, as many as it has key groups: `sluicegate explain` "
+                "tells whether more groups were asked for; or declare more key_groups and start in a new folder"
             )
     return ""
 

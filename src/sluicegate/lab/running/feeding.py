@@ -8,26 +8,38 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+import pyarrow as pa
 
 from sluicegate.errors import BadInput
 from sluicegate.lab.running.app import App
 from sluicegate.lab.running.load import Load
-from sluicegate.spark.edges.feed import Feed
 
 FEED_S = 0.2
 """How often rows are put on the sources."""
 _MOST_ROWS = 200_000
 
 
-class Feeder:
-    """Feeds every source of an application the same load for ``seconds``."""
+class FeedsRows(Protocol):
+    """Takes the rows of one source: an edge's, or a topic's."""
 
-    def __init__(self, app: App, feeds: Mapping[str, Feed], load: Load, seconds: float) -> None:
+    rows: int
+
+    def append(self, table: pa.Table, born: Iterable[tuple[float, float]] | None = None) -> None: ...
+
+
+class Feeder:
+    """Feeds every source of an application the same load for ``seconds``, some rows every ``every_s``."""
+
+    def __init__(
+        self, app: App, feeds: Mapping[str, FeedsRows], load: Load, seconds: float, every_s: float = FEED_S
+    ) -> None:
         if app.rows is None:
             raise BadInput(f"application {app.name!r} makes no rows of its own: feed its sources from outside")
         self._rows, self._feeds, self._load, self._seconds = app.rows, feeds, load, seconds
-        self._ended = threading.Event()
+        self._every_s, self._ended = every_s, threading.Event()
         self.problem: BaseException | None = None
         self.fed: dict[str, int] = {name: feed.rows for name, feed in feeds.items()}
         self.peak_per_s = 0.0  # over all sources
@@ -55,8 +67,8 @@ class Feeder:
         began_s = at_s = time.time()
         owed = 0.0
         while not self._ended.is_set() and at_s - began_s < self._seconds:
-            self._ended.wait(max(at_s + FEED_S - time.time(), 0.0))
-            until_s = min(max(time.time(), at_s + FEED_S), began_s + self._seconds)
+            self._ended.wait(max(at_s + self._every_s - time.time(), 0.0))
+            until_s = min(max(time.time(), at_s + self._every_s), began_s + self._seconds)
             rate = self._load((at_s - began_s) / self._seconds)
             self.peak_per_s = max(self.peak_per_s, rate * len(self._feeds))
             owed += rate * (until_s - at_s)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sluicegate.config.goal_text import goal_from
@@ -14,7 +14,8 @@ from sluicegate.domain.births import quantile_s
 from sluicegate.lab.running.app import Answer, App
 from sluicegate.lab.running.bound import bound_by
 from sluicegate.lab.running.sizing import Records, as_told, processors_for
-from sluicegate.runlog.batch_log import BatchRecord, Tail
+from sluicegate.runlog.batch_log import BatchRecord, Tail, mapped_share
+from sluicegate.runlog.layout import Layout
 from sluicegate.spark.controller import Control
 from sluicegate.spark.pipeline.graph import RunningGraph
 from sluicegate.spark.pipeline.runtime import Running
@@ -29,7 +30,7 @@ class Outcome:
     """``kept_share`` is the share of rows in windows in which the promise was kept; ``None`` where none was made.
 
     ``static_peak`` is how many processors a fixed allocation for the peak would hold all the time, by the laws as
-    measured in this run. ``interrupted``: somebody ended the load before its time. ``bound`` says what kept the run
+    measured in this run. ``interrupted``: the load was ended before its time. ``bound`` says what kept the run
     from its promise, where it was not kept.
     """
 
@@ -51,6 +52,10 @@ class Outcome:
     began_s: float = 0.0
     interrupted: bool = False
     bound: str = ""
+    mapped_share: float | None = None
+    """Of the tasks that were mapped to one executor each, the share that ran there."""
+    peak_processors: Mapping[str, int] = field(default_factory=dict)
+    """What ``static_peak`` is made of, by operator."""
 
     @property
     def rescales(self) -> int:
@@ -74,7 +79,8 @@ def outcome_of(
     ages = [age for record in last for age in record.born.ages_s(record.published_s)]
     weight, took_s = sum(w for _, w in ages), time.time() - began_s
     kept = kept_share(last, goal)
-    decisions = [json.loads(line) for line in Tail(running.layout.decisions).lines()]
+    decisions = decisions_in(running.layout)
+    peak = peak_processors(running.graph, control, records, peak_per_s, ticks, running.most_tasks)
     return Outcome(
         app=app.name,
         policy=control.policy,
@@ -83,7 +89,7 @@ def outcome_of(
         answer=answer,
         kept_share=kept,
         slot_seconds=slot_seconds(ticks, took_s),
-        static_peak=static_peak(running.graph, control, records, peak_per_s, ticks, running.most_tasks),
+        static_peak=sum(peak.values()) or None,
         seconds=took_s,
         mean_s=sum(age * w for age, w in ages) / weight if weight else None,
         p95_s=quantile_s(ages, 0.95),
@@ -93,7 +99,14 @@ def outcome_of(
         restarts=tuple(running.restarts),
         began_s=began_s,
         bound=bound_by(kept, goal, ticks, running.graph, control),
+        mapped_share=mapped_share(record for found in records.values() for record in found),
+        peak_processors=peak,
     )
+
+
+def decisions_in(layout: Layout) -> list[dict[str, Any]]:
+    """All that is logged, whichever run decided it."""
+    return [json.loads(line) for line in Tail(layout.decisions).lines()]
 
 
 def _all_records(running: Running, since_s: float) -> dict[str, list[BatchRecord]]:
@@ -136,16 +149,16 @@ def slot_seconds(ticks: list[Tick], took_s: float) -> float:
     return float(sum(total * max(end - at, 0.0) for total, at, end in zip(totals, times, ends, strict=True)))
 
 
-def static_peak(
+def peak_processors(
     graph: RunningGraph,
     control: Control,
     records: Records,
     peak_per_s: float,
     ticks: list[Tick],
     most_tasks: Mapping[str, int],
-) -> int | None:
+) -> dict[str, int]:
     """What sluicegate's policy holds for the peak, at the costs and visits measured in this run."""
     if not ticks:
-        return None
+        return {}
     topology = as_told(graph.topology(), ticks[-1])
-    return sum(processors_for(peak_per_s, graph, control, topology, records, most_tasks).values()) or None
+    return processors_for(peak_per_s, graph, control, topology, records, most_tasks)

@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from sluicegate.errors import StillWaiting
+from sluicegate.errors import BadInput, StillWaiting
 from sluicegate.lab.running.app import App
 from sluicegate.lab.running.feeding import Feeder
 from sluicegate.lab.running.load import Load
 from sluicegate.lab.running.outcome import Outcome, outcome_of
 from sluicegate.runlog.batch_log import Tail
+from sluicegate.runlog.layout import Layout
 from sluicegate.spark.act.fleet import Fleet
 from sluicegate.spark.controller import Control
 from sluicegate.spark.pipeline.declaration import Pipeline
@@ -29,13 +31,15 @@ from sluicegate.spark.supervisor import Supervisor
 
 Tick = dict[str, Any]
 _WARM_UP_ROWS = (20, 20, 20, 20, 20, 20, 60, 20, 120)
-"""The first batches compile; the last ones are of different size, so that they tell what a row costs."""
+"""The first batches compile; the last ones are of different size, so that the cost of a row can be measured."""
 _LOGGED_S = 1.0
 """The last batch is in the log by then."""
 _FINISH_S = 120.0
 """How long what is inside may take to come out at the end of a run that others feed."""
 _FLEET_S = 60.0
 """How long executors and nodes may take to come before the load begins without them."""
+_FIRST_LOOK_S = 60.0
+"""How long the controller may take to look for the first time before the load begins without it."""
 _ROUNDS_WITH_THE_FLEET = 4
 """A second's load each."""
 _MOST_TICKS = 4000
@@ -48,9 +52,9 @@ class Surroundings:
     """What goes on around a run.
 
     ``fleet`` makes what brings executors and nodes to the plan, where there are any; ``beside`` what stands next to
-    the run's folder while it is fed; ``progress`` is told twice a second. Once ``leave`` is set, no more is fed; what
-    is inside comes out and is judged. ``promised`` is told what a warm, nearly empty batch takes on this machine and
-    gives the promise of the run; where it is not given, ``Control`` has it.
+    the run's folder while it is fed; ``progress`` is called twice a second. Once ``leave`` is set, no more is fed; what
+    is inside comes out and is judged. ``promised`` is called with what a warm, nearly empty batch takes on this machine
+    and gives the promise of the run; where it is not given, ``Control`` has it.
     """
 
     fleet: Callable[[Running], Fleet] | None = None
@@ -69,11 +73,12 @@ def run_app(
     control: Control,
     fuse: bool = True,
     around: Surroundings | None = None,
+    processors: Mapping[str, int] | None = None,
 ) -> Outcome:
     """Feed ``app`` for ``seconds`` of ``load`` under ``control``, wait for the last row, and check the answer.
 
-    It begins with one task an operator, or with what the application's ``processors`` say: whatever the policy, it has
-    to find its own size under the load.
+    It begins with one task an operator, or with ``processors``: whatever the policy, it has to find its own size under
+    the load.
     For ever where ``seconds`` is infinite: until ``around.leave`` is set, at the rate that the load begins with.
 
     Interrupted, the run stops between two batches. Started again in the same folder, it goes on where it was.
@@ -81,7 +86,7 @@ def run_app(
     around = around or Surroundings()
     with (
         app.brought_up() as ready,
-        start(pipeline := ready.build(), spark, folder, _begin_with(app, pipeline, fuse), fuse) as running,
+        start(pipeline := ready.build(), spark, folder, begin_with(processors or {}, pipeline, fuse), fuse) as running,
         around.fleet(running) if around.fleet else nullcontext() as fleet,
     ):
         warm_up(app, running, around.leave)
@@ -90,14 +95,15 @@ def run_app(
         if fleet is not None:
             _bring_up(fleet, app, running, load(0.0), around.leave)
         feeds = {name: running.feed(name) for name in running.graph.sources}
-        began_s = time.time()
         feeder = Feeder(app, feeds, load, seconds) if app.rows and feeds else None
         with (
             Supervisor(running.layout, control) as supervisor,
             around.beside(folder) if around.beside else nullcontext(),
         ):
             running.also_check.append(supervisor.check)
-            ticks, interrupted = _watch(running, feeder, seconds, around)
+            supervisor.wait_for_a_look(_FIRST_LOOK_S, around.leave)
+            began_s = time.time()
+            ticks, interrupted = watch(running, feeder, seconds, around, partial(_finish, running, feeder))
         if supervisor.deaths:
             running.restarts.append(
                 f"the controller died {len(supervisor.deaths)} times, see {running.layout.controller_log.name}"
@@ -110,12 +116,21 @@ def run_app(
         return replace(found, interrupted=interrupted)
 
 
-def _begin_with(app: App, pipeline: Pipeline, fuse: bool) -> dict[str, int]:
-    """What the application says its operators begin with; those that share a query begin with the most of theirs."""
-    said = app.processors or {}
+def begin_with(asked: Mapping[str, int], pipeline: Pipeline, fuse: bool) -> dict[str, int]:
+    """What every query begins with: 1, or what was asked for it; operators that share one take the most of theirs."""
     groups = groups_of(pipeline, fuse)
-    by_step = {g.name: max(said.get(step.name, 1) for step in g.steps) for g in groups}
-    return {**{name: k for name, k in by_step.items() if k > 1}, **{n: k for n, k in said.items() if n in by_step}}
+    known = [*pipeline.steps, *(group.name for group in groups if group.name not in pipeline.steps)]
+    for name in asked:
+        if name not in known:
+            raise BadInput(f"processors of {name!r}: no such operator; there is {', '.join(known)}")
+    found = {g.name: asked.get(g.name) or max(asked.get(step.name, 1) for step in g.steps) for g in groups}
+    for group in groups:
+        if group.stateful and found[group.name] > group.key_groups:
+            raise BadInput(
+                f"processors of {group.name!r} is {found[group.name]}: it has {group.key_groups} key groups, give at "
+                "most as many"
+            )
+    return found
 
 
 def small_batch_s(running: Running) -> float:
@@ -152,8 +167,18 @@ def _bring_up(fleet: Fleet, app: App, running: Running, rate_per_s: float, leave
     warm_up(app, running, leave, (max(int(rate_per_s), 1),) * _ROUNDS_WITH_THE_FLEET)
 
 
-def _watch(running: Running, feeder: Feeder | None, seconds: float, around: Surroundings) -> tuple[list[Tick], bool]:
-    """Until the load has ended and its last row is out: what the controller told on the way, and whether it was cut."""
+class Runs(Protocol):
+    """What runs: a pipeline of batches, or a real-time query."""
+
+    layout: Layout
+
+    def check(self) -> None: ...
+
+
+def watch(
+    running: Runs, feeder: Feeder | None, seconds: float, around: Surroundings, finish: Callable[[], None]
+) -> tuple[list[Tick], bool]:
+    """Until the load has ended and its last row is out: the controller's lines on the way, and whether it was cut."""
     tail, ticks, began_s = Tail(running.layout.ticks), list[Tick](), time.time()
     for _ in tail.lines():
         pass  # of an earlier run in this folder
@@ -173,7 +198,7 @@ def _watch(running: Running, feeder: Feeder | None, seconds: float, around: Surr
             feeder.stop()
     if feeder is not None and feeder.problem is not None:
         raise feeder.problem
-    _finish(running, feeder)
+    finish()
     ticks.extend(json.loads(line) for line in tail.lines())
     return ticks, cut
 

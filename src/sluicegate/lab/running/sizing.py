@@ -45,7 +45,7 @@ def processors_for(
 
 
 def as_told(topology: Topology, tick: Mapping[str, Any]) -> Topology:
-    """The operators as a controller's tick told them."""
+    """The operators as a controller's tick has them."""
     told = tick["operators"]
     operators = tuple(
         o.with_figures(told[o.name]["service_per_s"], o.arrival_scv, o.service_scv, BatchCosts(**told[o.name]["batch"]))

@@ -3,7 +3,7 @@
 from sluicegate.lab.simulate.arrivals import Arrivals, bursty, deterministic, poisson, renewal, trace
 from sluicegate.lab.simulate.distributions import Distribution
 from sluicegate.lab.simulate.result import OperatorResult, SimulationResult
-from sluicegate.lab.simulate.scenario import Behaviour, Load, Mode, RowRouting, keyed, shared, shuffle, weighted
+from sluicegate.lab.simulate.scenario import Behaviour, Load, Mode, RowRouting, keyed, shared, shuffle, spread, weighted
 from sluicegate.lab.simulate.simulation import simulate
 from sluicegate.lab.simulate.state import OperatorState
 from sluicegate.lab.simulate.stepping import advance, apply, begin, fail, fail_machine, inside
@@ -34,6 +34,7 @@ __all__ = [
     "shared",
     "shuffle",
     "simulate",
+    "spread",
     "trace",
     "weighted",
 ]

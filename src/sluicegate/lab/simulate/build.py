@@ -24,6 +24,7 @@ _DISCIPLINES = {
     Discipline.SHARED: records.SHARED,
     Discipline.SHUFFLE: records.CYCLIC,
     Discipline.WEIGHTED: records.WEIGHTED,
+    Discipline.SPREAD: records.SPREAD,
 }
 
 

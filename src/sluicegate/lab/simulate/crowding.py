@@ -6,6 +6,8 @@ up to more than the whole slot, every one is slowed by that sum. A row's service
 busy at that moment.
 
     service time = draw x (q / I(q)) x max(1, sum of C over the slot's groups)
+
+Where CPU is pooled, that is the sum over all groups of the machine divided by its slots.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ def join(net: Net, index: int) -> float:
     busy = group["busy"] + 1
     group["busy"] = busy
     host["demand"] += net.numbers[group["cpu"] + busy] - net.numbers[group["cpu"] + busy - 1]
-    slower: float = net.numbers[group["pace"] + busy] * max(host["demand"], 1.0)
+    slower: float = net.numbers[group["pace"] + busy] * max(host["demand"] / host["slots"], 1.0)
     return slower
 
 

@@ -7,7 +7,7 @@
     c = 1        exponential
     c > 1        two exponentials with balanced means: p = (1 + sqrt((c-1)/(c+1)))/2, means 1/(2p) and 1/(2(1-p))
 
-``uniform``, ``lognormal`` and ``table`` (any distribution, by its quantiles) are there for what a c does not tell.
+``uniform``, ``lognormal`` and ``table`` (any distribution, by its quantiles) are there where c is not enough.
 """
 
 from __future__ import annotations

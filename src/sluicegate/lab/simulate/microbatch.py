@@ -21,7 +21,7 @@ from sluicegate.lab.simulate.routing import emit
 from sluicegate.lab.simulate.stations import plan_batch, time_of
 
 SPARK_BATCH = BatchCosts(overhead_s=0.137, per_task_s=0.029, commit_s=0.04)
-"""Costs of an operator that tells none: fitted on Spark (R^2 0.992); the commit is the one fsync after publishing."""
+"""Of an operator that declares none: fitted on Spark (R^2 0.992); the commit is the one fsync after publishing."""
 
 
 @inlined

@@ -29,15 +29,20 @@ def machine_of(slot: str) -> str:
 def thread_per_s(scenario: Scenario, placement: Placement, name: str, slot: str) -> float:
     """The rate of one thread of an operator on a slot where all threads are busy."""
     operator = scenario.topology.operator
-    demand = sum(cpu_used(operator(other), placement.threads(other)[slot]) for other in _tenants(placement, slot))
-    slower = _slower(operator(name), placement.threads(name)[slot]) * max(demand, 1.0)
+    there = [slot]
+    if scenario.behaviour.pooled_cpu:
+        there = [other for other in placement.slots if machine_of(other) == machine_of(slot)]
+    demand = sum(
+        cpu_used(operator(other), placement.threads(other)[one]) for one in there for other in _tenants(placement, one)
+    )
+    slower = _slower(operator(name), placement.threads(name)[slot]) * max(demand / len(there), 1.0)
     return operator(name).service_per_s / slower
 
 
 def place(net: Net, scenario: Scenario, placement: Placement) -> Net:
     """The network with its servers grouped by slot (those busy now stay counted in their new group)."""
     groups, numbers = [(0, 0, 0, 0)], net.numbers.tolist()
-    places = {slot: i for i, slot in enumerate(placement.slots)}
+    places, sizes = _shared(placement, scenario.behaviour.pooled_cpu)
     net.slots["group"] = 0
     for index, operator in enumerate(scenario.topology.operators):
         hosts = hosts_of(placement, operator.name)
@@ -53,12 +58,22 @@ def place(net: Net, scenario: Scenario, placement: Placement) -> Net:
             groups.append((places[slot], *_tables(operator, threads, numbers), busy))
     net = net._replace(
         groups=np.array(groups, dtype=records.GROUP),
-        hosts=np.zeros(len(places), dtype=records.HOST),
+        hosts=np.zeros(len(sizes), dtype=records.HOST),
         numbers=np.array(numbers),
     )
+    net.hosts["slots"] = sizes
     for group in net.groups[1:]:
         net.hosts["demand"][group["host"]] += net.numbers[int(group["cpu"]) + int(group["busy"])]
     return net
+
+
+def _shared(placement: Placement, pooled: bool) -> tuple[dict[str, int], list[float]]:
+    """By slot, the number of the CPU it uses; and how many slots each CPU is for: a slot's own, or a machine's."""
+    if not pooled:
+        return {slot: i for i, slot in enumerate(placement.slots)}, [1.0] * len(placement.slots)
+    machines = list(dict.fromkeys(map(machine_of, placement.slots)))
+    sizes = [float(sum(machine_of(slot) == machine for slot in placement.slots)) for machine in machines]
+    return {slot: machines.index(machine_of(slot)) for slot in placement.slots}, sizes
 
 
 def _tables(operator: Operator, threads: int, numbers: list[float]) -> tuple[int, int]:

@@ -26,7 +26,7 @@ Counts: TypeAlias = NDArray[np.int64]
 _U, _I, _F = np.uint32, np.int64, np.float64
 
 # how rows of an operator find a server
-SHARED, CYCLIC, WEIGHTED, BATCHED = 0, 1, 2, 3
+SHARED, CYCLIC, WEIGHTED, BATCHED, SPREAD = 0, 1, 2, 3, 4
 # how rows leave a node: nowhere, over the one sure edge, over one of its edges, as copies over every edge
 NOWHERE, SURE, ONE_OF, COPIES = 0, 1, 2, 3
 # where a batch stands: none, to start, working until its rows are published, committing
@@ -127,7 +127,7 @@ SLOT = np.dtype(
 GROUP = np.dtype([("host", _U), ("pace", _U), ("cpu", _U), ("busy", _I)], align=True)
 """Threads of one operator on one slot of a machine; ``pace`` and ``cpu`` are places in ``numbers``, by busy threads."""
 
-HOST = np.dtype([("demand", _F)], align=True)
+HOST = np.dtype([("demand", _F), ("slots", _F)], align=True)
 
 BATCH = np.dtype([("node", _U), ("tasks", _U), ("rows", _I), ("duration", _F)], align=True)
 

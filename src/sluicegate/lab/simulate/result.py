@@ -38,7 +38,7 @@ class SimulationResult:
     time from an input's birth until the last of its rows is done. On chains, and wherever a row takes exactly one
     way, both means are the same time from entry to exit.
 
-    An unstable run (``stable`` is false) has no such figures: they are ``None``, ``growth_per_s`` tells how fast rows
+    An unstable run (``stable`` is false) has no such figures: they are ``None``, ``growth_per_s`` is how fast rows
     pile up, and ``reasons`` why. ``simulated_s`` is less than what was asked for only if rows piled up beyond memory.
     """
 

@@ -12,7 +12,7 @@ Routing within an operator:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Literal, TypeAlias
 
@@ -37,6 +37,7 @@ class Discipline(Enum):
     SHARED = "shared"
     SHUFFLE = "shuffle"
     WEIGHTED = "weighted"
+    SPREAD = "spread"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,11 @@ def weighted(*shares: float) -> RowRouting:
     return RowRouting(Discipline.WEIGHTED, shares)
 
 
+def spread(*shares: float) -> RowRouting:
+    """By shares, not at random but as evenly as can be: a low-discrepancy sequence says whose turn it is."""
+    return replace(weighted(*shares), discipline=Discipline.SPREAD)
+
+
 def keyed(skew: float, key_groups: int = 128) -> RowRouting:
     """By key, with popularity 1/rank^skew over the key groups.
 
@@ -90,11 +96,12 @@ def keyed(skew: float, key_groups: int = 128) -> RowRouting:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Behaviour:
-    """What a topology file does not tell. Operators not named behave as usual.
+    """What a topology file does not contain. Operators not named behave as usual.
 
     ``service``: distribution of service times instead of the usual one with the operator's ``service_scv``.
     ``capacity``: rows that may wait at each queue of an operator; its senders are held back beyond it.
-    ``placement``: threads on slots, which slow each other by their profiles. ``pace_s``: batches every so often.
+    ``placement``: threads on slots, which slow each other by their profiles; with ``pooled_cpu`` those of a machine
+    share all of its CPU, else those of a slot share its own. ``pace_s``: batches every so often.
     ``batch_noise``: the factor on a batch's duration; ``batch_noise_of`` the same by operator. With ``steady_work`` it
     is a factor only on what a batch costs beside its rows.
     """
@@ -107,6 +114,7 @@ class Behaviour:
     batch_noise: Distribution = field(default_factory=distributions.constant)
     batch_noise_of: Mapping[str, Distribution] = field(default_factory=dict)
     steady_work: bool = False
+    pooled_cpu: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)

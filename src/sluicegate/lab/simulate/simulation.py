@@ -65,7 +65,7 @@ def simulate(
     """Simulate ``seconds`` of a pipeline; the same seed gives the same result.
 
     ``load`` is the pipeline's rate in rows per second (Poisson, or with the ``arrival_scv`` of the operator a source
-    feeds), or ``Arrivals``. ``progress`` is told the share done, 0 to 1.
+    feeds), or ``Arrivals``. ``progress`` is called with the share done, 0 to 1.
 
     >>> from sluicegate.domain import Edge, Operator
     >>> one = Topology("t", (Operator("a", 10.0),), (Edge("source", "a"),))

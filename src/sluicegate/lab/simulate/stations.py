@@ -1,8 +1,8 @@
 """Queues and servers: first come, first served; a server that is free takes the next row of its queue at once.
 
 An operator has either one queue that all its servers share (M/M/k and its kin) or one queue a server, among which
-every row is routed as it arrives: in turn (shuffle), or by shares (weighted, keyed). Rows of an operator that runs in
-batches wait in one queue for the next batch.
+every row is routed as it arrives: in turn (shuffle), or by shares (weighted, keyed: at random; spread: evenly). Rows of
+an operator that runs in batches wait in one queue for the next batch.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from sluicegate.lab.simulate.agenda import schedule
 from sluicegate.lab.simulate.compiled import compiled, inlined
 from sluicegate.lab.simulate.crowding import join, leave
 from sluicegate.lab.simulate.distributions import EXPONENTIAL, draw
-from sluicegate.lab.simulate.records import BATCHED, CYCLIC, DUE, IDLE, WEIGHTED, Net
+from sluicegate.lab.simulate.records import BATCHED, CYCLIC, DUE, IDLE, SPREAD, WEIGHTED, Net
+
+GOLDEN = 0.6180339887498949
+"""Multiples of it fill 0 to 1 as evenly as can be, however many there are."""
 
 
 @inlined
@@ -107,15 +110,17 @@ def queue_for(net: Net, index: int) -> int:
         node["turn"] = turn + 1 if turn + 1 < node["servers"] else 0
         return first + turn
     if node["discipline"] == WEIGHTED:
-        return _by_share(net, index)
+        return _by_share(net, index, rng.uniform(net.streams, index))
+    if node["discipline"] == SPREAD:
+        node["turn"] += 1
+        return _by_share(net, index, (node["turn"] * GOLDEN) % 1.0)
     return first
 
 
 @compiled
-def _by_share(net: Net, index: int) -> int:
-    """Bisection over the instances' cumulative shares."""
+def _by_share(net: Net, index: int, u: float) -> int:
+    """Bisection over the instances' cumulative shares; ``u`` is from 0 to below 1."""
     node = net.nodes[index]
-    u = rng.uniform(net.streams, index)
     low, high = 0, node["servers"] - 1
     while low < high:
         middle = (low + high) >> 1

@@ -33,7 +33,7 @@ WINDOWS, WARM_UP_WINDOWS = 200, 20
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean and the half width of its 95% confidence interval (``None``: too few windows to tell)."""
+    """A mean and the half width of its 95% confidence interval (``None``: too few windows)."""
 
     mean: float
     half_width: float | None

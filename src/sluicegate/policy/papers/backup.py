@@ -1,41 +1,51 @@
-"""When state is backed up, and what is rolled back after a failure or a change of parallelism (Es-Stream V-C).
+"""When state is backed up (Es-Stream V-C).
 
 Interval: a stateful instance sends its state upstream every CI while its node's load is below alpha; above it the
 interval is infinite, so that a loaded node does no backup work. Kept output: the upstream keeps what it emitted since
 the last backup.
 
 Our reading: with an infinite interval the kept output has no bound, so a backup is forced once ``most_kept_rows``
-rows are kept, loaded node or not. Only the affected operator is rolled back, and of it only the key groups that
-change their owner or lost it: the others go on. What the operator had already sent on since the backup is not
-sent again, or its downstream would count it twice.
+rows are kept, loaded node or not.
+
+On Spark every batch commits state, so the interval is the pace of a stateful operator's batches, and what is rolled
+back after a failure is the batch under way of that one operator. Rows wait half of it,
+so it is also bounded by a share of the promised latency. Repair (Eq 26): with lambda/k rows a second replayed at mu by
+each instance, SR = CI lambda/(k mu) <= ``repair_s`` bounds CI; what an edge can be read at is far above mu.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from sluicegate.domain import Topology
+from sluicegate.domain import Goal, Situation
 from sluicegate.domain.topology import require, require_number
 from sluicegate.model.state_move import kept_for_s
-from sluicegate.policy.key_groups import GroupMove, Owners, Repartition
+
+_DELAY_SHARE = 0.3
+"""Of a promised latency: an interval delays rows by half of it. At double a pace alone may break the promise."""
+_MOST_INTERVAL_S = 60.0
+"""Where nothing else bounds it: state is committed once a minute at least."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackupRule:
     """The interval CI (2 s in the paper's figures), alpha, and how many rows an upstream may keep (ours).
 
-    100,000 rows of 92 bytes are 9 MB at an upstream instance, and 50 s of a 2,000 rows/s stream.
+    100,000 rows of 92 bytes are 9 MB at an upstream instance, and 50 s of a 2,000 rows/s stream. ``repair_s`` bounds
+    the time that a repair may take.
     """
 
     interval_s: float = 2.0
     alpha: float = 0.8
     most_kept_rows: int = 100_000
+    repair_s: float = math.inf
 
     def __post_init__(self) -> None:
         require_number(self.interval_s, "backup interval_s", above=True)
         require(0 < self.alpha <= 1, f"alpha is {self.alpha}: give a share of a node, above 0 and at most 1")
+        require(self.repair_s > 0, f"repair_s is {self.repair_s}: give seconds, above 0")
         require(self.most_kept_rows >= 1, f"most_kept_rows is {self.most_kept_rows}: give at least 1")
 
 
@@ -45,31 +55,6 @@ class BackupInterval:
 
     interval_s: float
     forced: bool
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReEmit:
-    """``origin`` sends the rows again that it kept for these groups since the last backup."""
-
-    origin: str
-    groups: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Rollback:
-    """What to undo and redo for ``operator``, in this order: hold its rows, send state, re-emit, let rows flow.
-
-    ``holder`` has the backups; ``sends`` says which group's backup goes to which instance (its ``origin`` is the
-    instance that owned the group); ``muted`` are the groups whose outputs, already sent on since the backup, must be
-    dropped while the kept rows are worked off again.
-    """
-
-    operator: str
-    holder: str | None
-    sends: tuple[GroupMove, ...]
-    re_emits: tuple[ReEmit, ...]
-    muted: tuple[int, ...]
     reason: str
 
 
@@ -90,39 +75,40 @@ def backup_interval(node_load: float, kept_rows_per_s: float, rule: BackupRule |
     return BackupInterval(interval, interval < wish, why)
 
 
-def rollback_for_rescale(topology: Topology, operator: str, plan: Repartition) -> Rollback:
-    """Only the groups that change their owner are rolled back to their backup.
+def backup_paces(
+    situation: Situation, processors: Mapping[str, int], rule: BackupRule | None = None
+) -> dict[str, BackupInterval]:
+    """The interval of every stateful operator, by the load of the nodes that host it; none where no load is measured.
 
-    >>> from sluicegate.domain import Edge, Operator
-    >>> from sluicegate.policy.key_groups import ranges, repartition
-    >>> two = (Operator("a", 9.0), Operator("b", 9.0, stateful=True))
-    >>> t = Topology("t", two, (Edge("source", "a"), Edge("a", "b")))
-    >>> rollback = rollback_for_rescale(t, "b", repartition(ranges(4, 1), 2))
-    >>> rollback.holder, [(send.group, send.target) for send in rollback.sends], rollback.re_emits[0].groups
-    ('a', [(2, 1), (3, 1)], (2, 3))
+    >>> from sluicegate.domain import Edge, NodeObservation, Observation, Operator, Topology
+    >>> one = Topology("t", (Operator("count", 100.0, stateful=True),), (Edge("source", "count"),))
+    >>> def paces(load):
+    ...     seen = Observation(0.0, 80.0, {"count": 1}, nodes=(NodeObservation("n1", load, hosts={"count": 1}),))
+    ...     now = Situation(0.0, one, seen, 80.0, {"count": 80.0})
+    ...     return backup_paces(now, {"count": 1}, BackupRule(repair_s=4.0))
+    >>> paces(0.5)["count"].interval_s, paces(0.9)["count"].interval_s
+    (2.0, 5.0)
     """
-    if not topology.operator(operator).stateful:
-        return Rollback(operator, None, (), (), (), f"{operator} has no state: nothing moves, nothing is replayed")
-    why = f"{len(plan.moves)} of {len(plan.after)} key groups of {operator} change their owner; only they roll back"
-    return _rollback(topology, operator, plan.moves, why)
+    rule, nodes = rule or BackupRule(), situation.observation.nodes
+    found = dict[str, BackupInterval]()
+    for operator in situation.topology.operators:
+        hosting = [node for node in nodes if node.hosts.get(operator.name)] or list(nodes)
+        if operator.stateful and hosting:
+            arrivals = max(situation.operator_arrivals_per_s.get(operator.name, 0.0), 0.0)
+            busy = arrivals / (operator.service_per_s * max(processors.get(operator.name, 1), 1))
+            found[operator.name] = _within_bounds(
+                backup_interval(max(node.load for node in hosting), arrivals, rule), busy, situation.goal, rule
+            )
+    return found
 
 
-def rollback_for_failure(topology: Topology, operator: str, owners: Owners, failed: Collection[int]) -> Rollback:
-    """The groups of the failed instances are restored where they were; without state there are only rows to send."""
-    lost = tuple(GroupMove(group, owner, owner) for group, owner in enumerate(owners) if owner in failed)
-    why = f"{len(failed)} instances of {operator} failed: their {len(lost)} of {len(owners)} key groups roll back"
-    return _rollback(topology, operator, lost, why)
-
-
-def _rollback(topology: Topology, operator: str, moves: tuple[GroupMove, ...], why: str) -> Rollback:
-    origins = tuple(edge.origin for edge in topology.edges if edge.target == operator and edge.origin != operator)
-    groups = tuple(move.group for move in moves)
-    stateful = topology.operator(operator).stateful
-    return Rollback(
-        operator,
-        holder=origins[0] if stateful and groups else None,
-        sends=moves if stateful else (),
-        re_emits=tuple(ReEmit(origin, groups) for origin in origins) if groups else (),
-        muted=groups,
-        reason=why,
-    )
+def _within_bounds(asked: BackupInterval, busy: float, goal: Goal, rule: BackupRule) -> BackupInterval:
+    """Eq 26 and the promise: the shortest of what each allows."""
+    bounds = {
+        f"a repair within {rule.repair_s:g} s": rule.repair_s / busy if busy > 0 else math.inf,
+        "the promised latency": min((_DELAY_SHARE * b for b in goal.latency_bounds.values()), default=math.inf),
+    }
+    what, bound_s = min(bounds.items(), key=lambda item: item[1])
+    if asked.interval_s <= bound_s:
+        return asked if math.isfinite(asked.interval_s) else replace(asked, interval_s=_MOST_INTERVAL_S)
+    return BackupInterval(bound_s, True, f"{asked.reason}; {what} allows {bound_s:.3g} s")

@@ -21,14 +21,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sluicegate.domain import Limits, Proposal, Situation
+from sluicegate.domain.topology import require, require_number
 from sluicegate.errors import Infeasible
-from sluicegate.model.stations import Counts, Stations
+from sluicegate.model.stations import KEEPS_UP, Counts, Stations
 from sluicegate.policy.demand import stations_of
 from sluicegate.policy.greedy import ample, greedy_path, smallest
 
 _RELAXED_SHARE = 0.45
 _DEFAULT_STRETCH = 1.5
-_NEARLY_FULL = 0.95
 
 
 def assign_processors(stations: Stations, budget: int, limits: Limits | None = None) -> Counts:
@@ -78,11 +78,34 @@ class Drs:
     A budget alone is problem 6; a mean goal is problem 8, with ``goal.relaxed_s`` as T_min (0.45 T_max where it is not
     given, the paper's ratio). With neither, the fewest processors that keep E[T] within 1.5 times the time without
     any queue.
+
+    The paper's configuration as options: ``t_max_s``, ``t_min_s`` and ``k_max`` go before goal and budget; ``t_ra_s``
+    is the least time between two re-allocations (infinite: only recommend), ``alpha`` or a window of ``w`` looks
+    smooths what is measured, ``n_m`` learns from every so many-th batch, ``t_m_s`` is the time between two looks.
     """
 
     general: bool = False
     batch: bool = False
     name: str = "drs"
+    t_ra_s: float | None = None
+    t_max_s: float | None = None
+    t_min_s: float | None = None
+    k_max: int | None = None
+    alpha: float | None = None
+    w: int | None = None
+    n_m: int = 1
+    t_m_s: float | None = None
+
+    def __post_init__(self) -> None:
+        for what in ("t_max_s", "t_min_s", "t_m_s"):
+            if (value := getattr(self, what)) is not None:
+                require_number(value, what, above=True)
+        require(self.t_ra_s is None or self.t_ra_s >= 0, f"t_ra_s is {self.t_ra_s}: give seconds, 0 or more")
+        require(self.k_max is None or self.k_max >= 1, f"k_max is {self.k_max}: give at least 1 processor")
+        require(self.n_m >= 1, f"n_m is {self.n_m}: give 1 or more")
+        require(self.alpha is None or self.w is None, "alpha and w: give one of them")
+        both = self.t_max_s is not None and self.t_min_s is not None
+        require(not both or (self.t_min_s or 0) < (self.t_max_s or 0), "t_min_s must be below t_max_s")
 
     def start(self) -> None:
         return None
@@ -90,6 +113,7 @@ class Drs:
     def propose(self, memory: None, situation: Situation) -> tuple[None, Proposal]:
         stations = stations_of(situation) if self.batch else stations_of(situation).queueing()
         stations = stations if self.general else stations.markovian()
+        situation = self._configured(situation)
         try:
             k, why = self._plan(stations, situation)
             feasible = True
@@ -97,6 +121,17 @@ class Drs:
             k, why, feasible = best_effort(stations, situation.limits), str(problem), False
         processors = dict(zip(stations.names, map(int, k), strict=True))
         return None, Proposal(processors, (why, *explain(stations, k, situation.running)), feasible)
+
+    def _configured(self, situation: Situation) -> Situation:
+        """The situation with the options in place of goal and budget."""
+        goal, limits = situation.goal, situation.limits
+        if self.t_max_s is not None or self.t_min_s is not None:
+            t_max_s = goal.mean_s if self.t_max_s is None else self.t_max_s
+            relaxed_s = goal.relaxed_s if self.t_min_s is None else self.t_min_s
+            goal = replace(goal, mean_s=t_max_s, relaxed_s=relaxed_s)
+        if self.k_max is not None:
+            limits = replace(limits, budget=min(self.k_max, limits.budget or self.k_max))
+        return replace(situation, goal=goal, limits=limits)
 
     def _plan(self, stations: Stations, situation: Situation) -> tuple[Counts, str]:
         goal, limits = situation.goal, situation.limits
@@ -200,7 +235,7 @@ def best_effort(stations: Stations, limits: Limits) -> Counts:
 def _within_their_limits(stations: Stations, limits: Limits) -> Stations:
     laws = stations.laws
     most = np.array([limits.most_for(name) for name in stations.names], dtype=np.float64)
-    arrivals = np.minimum(laws.arrivals_per_s, _NEARLY_FULL * most * laws.service_per_s)
+    arrivals = np.minimum(laws.arrivals_per_s, KEEPS_UP * most * laws.service_per_s)
     return replace(stations, laws=laws._replace(arrivals_per_s=arrivals))
 
 
@@ -209,9 +244,10 @@ def share_out(stations: Stations, limits: Limits, total: int) -> Counts:
     carries the least part of its load, so that the least of those parts is as large as it can be."""
     most = np.array([limits.most_for(name) for name in stations.names], dtype=np.int64)
     offered = stations.offered
-    spare = max(total - limits.least * len(most), 0)
+    least = np.array([max(limits.least_for(name), 1) for name in stations.names], dtype=np.int64)
+    spare = max(total - int(least.sum()), 0)
     share = offered / offered.sum() if offered.sum() > 0 else np.zeros_like(offered)
-    k = np.maximum(np.minimum(np.floor(np.nan_to_num(share) * spare).astype(np.int64), most), max(limits.least, 1))
+    k = np.maximum(np.minimum(np.floor(np.nan_to_num(share) * spare).astype(np.int64), most), least)
     for _ in range(total - int(k.sum())):
         part = np.where((k < most) & (offered > 0), k / np.maximum(offered, 1e-300), np.inf)
         if not np.isfinite(part).any():

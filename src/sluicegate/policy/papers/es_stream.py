@@ -21,11 +21,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sluicegate.domain import Operator, Proposal, Situation, is_source
 from sluicegate.domain.topology import require, require_number
 from sluicegate.model.marginal import BestServers, best_servers
+from sluicegate.policy.papers.backup import BackupRule, backup_paces
+from sluicegate.policy.papers.es_stream_nodes import NodeThresholds
 from sluicegate.policy.within_limits import proposal_within
 
 BETA = 0.05
@@ -47,6 +49,10 @@ class EsStreamMemory:
 class EsStream:
     """Es-Stream as a policy. ``beta_of`` overrides ``beta`` for single operators.
 
+    ``eta``, ``phi``, ``chi``, ``zeta`` and ``most_load`` (alpha) are the thresholds of its node rules
+    (``es_stream_nodes``). State is backed up every ``backup_s``; on a node loaded beyond ``most_load`` as rarely as a
+    repair within ``repair_s`` allows (``backup``).
+
     >>> from sluicegate.domain import Edge, Operator, Topology
     >>> from sluicegate.policy.demand import situation_at
     >>> one = Topology("t", (Operator("count", 385.0),), (Edge("source", "count"),))
@@ -61,6 +67,13 @@ class EsStream:
     stable_s: float = 15.0
     changing_s: float = 10.0
     name: str = "es-stream"
+    eta: float = 0.5
+    phi: float = 0.7
+    chi: float = 0.0
+    zeta: float = 0.3
+    most_load: float = 0.8
+    backup_s: float = 0.5
+    repair_s: float = 2.0
 
     def __post_init__(self) -> None:
         for beta in (self.beta, *self.beta_of.values()):
@@ -68,11 +81,32 @@ class EsStream:
         require_number(self.trigger, "trigger", above=True)
         require_number(self.stable_s, "stable_s")
         require_number(self.changing_s, "changing_s")
+        self._nodes()
+        self._rule()
+
+    def _nodes(self) -> NodeThresholds:
+        return NodeThresholds(self.eta, self.phi, self.chi, self.zeta, *(self.most_load,) * 3)
+
+    def _rule(self) -> BackupRule:
+        return BackupRule(self.backup_s, self.most_load, repair_s=self.repair_s)
+
+    @property
+    def placing(self) -> dict[str, object]:
+        """What its placer goes by."""
+        return {"nodes": self._nodes(), "trigger": self.trigger}
 
     def start(self) -> EsStreamMemory | None:
         return None
 
     def propose(self, memory: EsStreamMemory | None, situation: Situation) -> tuple[EsStreamMemory | None, Proposal]:
+        memory, proposal = self._instances(memory, situation)
+        paces = backup_paces(situation, proposal.processors, self._rule())
+        reasons = tuple(f"pace of {name}: {one.reason}" for name, one in paces.items())
+        intervals = {name: one.interval_s for name, one in paces.items()}
+        return memory, replace(proposal, pace_s=intervals, reasons=(*proposal.reasons, *reasons))
+
+    def _instances(self, memory: EsStreamMemory | None, situation: Situation) -> tuple[EsStreamMemory | None, Proposal]:
+        """Algorithm 1 where it is due; else the last plan stands."""
         due, why = self._due(memory, situation)
         if memory is not None and not due:
             return memory, proposal_within(memory.wanted, (why,), situation, memory.keeps_up)

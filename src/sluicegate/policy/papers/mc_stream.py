@@ -1,7 +1,7 @@
 """Mc-Stream's instance level: instances by algorithm 1 (Eq 9), rows over them by algorithm 2.
 
 Algorithm 1 raises the first vertex's m_1 in growing, then shrinking steps until one more instance improves neither
-its throughput min(lambda, m mu) nor its latency (by ``least_gain``), as the situation's model tells. The others follow:
+its throughput min(lambda, m mu) nor its latency (by ``least_gain``), by the situation's model. The others follow:
 
     c_1/p_1 : m_1 = c_2/p_2 : m_2 = ...,   rounded up, 1 <= m <= m_max
 
@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from sluicegate.domain import Operator, Proposal, Situation
 from sluicegate.domain.topology import require, require_number
 from sluicegate.model import erlang, microbatch
+from sluicegate.policy.papers.mc_trial import InstanceTrial, Measurement
 from sluicegate.policy.papers.redirection import QueueBounds, Redirection, equally_fast, redirect
 from sluicegate.policy.within_limits import proposal_within
 
@@ -38,11 +39,20 @@ class McStreamMemory:
     wanted: Mapping[str, int]
     shares: Mapping[str, tuple[float, ...]]
     ran: Mapping[str, int] = field(default_factory=dict)
+    trial: InstanceTrial | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class McStream:
     """Mc-Stream as a policy. ``capacity_of`` gives p where nodes differ (1 where it is not named).
+
+    With ``trial_s`` the first vertex's instances are found by trial on the running pipeline, each number measured for
+    so long (``mc_trial``); else by the model. ``most_moves`` instances are moved at once, ``redeploy_s`` apart,
+    and packed below ``least_utilisation`` of the nodes in use.
+
+    Levels can be taken out, to see what each is worth: without ``instance_level`` (algorithms 1 and 2) the instances
+    that run stay and rows go out in equal shares, without ``scheduling_level`` (algorithm 3) instances are dealt to
+    nodes in turn, without ``resource_level`` (algorithm 4) none is moved and no node released.
 
     ``least_gain`` 1%: M/M/k gets faster with every instance, if only by nothing that could be measured. A vertex with
     5 busy instances gets 10 with 1%, 8 with 5%, 12 with 0.1%.
@@ -60,25 +70,45 @@ class McStream:
     least_gain: float = 0.01
     capacity_of: Mapping[str, float] = field(default_factory=dict)
     name: str = "mc-stream"
+    most_moves: int = 4
+    least_utilisation: float = 0.3
+    redeploy_s: float = 20.0
+    trial_s: float = 0.0
+    instance_level: bool = True
+    scheduling_level: bool = True
+    resource_level: bool = True
 
     def __post_init__(self) -> None:
+        require_number(self.trial_s, "trial_s")
+        require_number(self.redeploy_s, "redeploy_s")
         require(0 < self.least_gain < 1, f"least_gain is {self.least_gain}: give a share between 0 and 1")
         for name, capacity in self.capacity_of.items():
             require_number(capacity, f"capacity of {name!r}", above=True)
+
+    @property
+    def placing(self) -> dict[str, object]:
+        """What its placer goes by (``place.mc_stream_live``)."""
+        rules = {"most_moves": self.most_moves, "least_utilisation": self.least_utilisation}
+        levels = {"scheduling": self.scheduling_level, "online": self.resource_level}
+        return {"moving": rules, "wait_s": self.redeploy_s, **levels}
 
     def start(self) -> McStreamMemory | None:
         return None
 
     def propose(self, memory: McStreamMemory | None, situation: Situation) -> tuple[McStreamMemory | None, Proposal]:
-        fresh, why = self.instances(situation)
+        if not self.instance_level:
+            as_it_is = {name: situation.running.get(name, 1) for name in situation.topology.names}
+            return memory, proposal_within(as_it_is, ("instances as they are: no instance level",), situation, True)
+        trial, tried = self._tried(memory, situation)
+        fresh, why = self.instances(situation, trial)
         known = memory if memory is not None and set(memory.wanted) == set(fresh) else McStreamMemory({}, {})
-        wanted, shares, reasons = dict(fresh), dict(known.shares), [why]
+        wanted, shares, reasons = dict(fresh), dict(known.shares), [*tried, why]
         for name in situation.topology.names:
             queues = _queues(situation, name)
             if not queues:
                 continue
             asked = redirect(queues, self.bounds)
-            if name in known.wanted:
+            if name in known.wanted and (trial is None or trial.done):
                 have = situation.running.get(name, known.wanted[name])
                 # unchanged since the last plan, that plan was not carried out yet: it stands
                 kept = known.wanted[name] if known.ran.get(name) == have else have
@@ -92,21 +122,41 @@ class McStream:
                 reasons.append(_redirected(situation.topology.operator(name), asked))
         proposal = proposal_within(wanted, tuple(reasons), situation, _keeps_up(fresh, situation))
         shares = {name: share for name, share in shares.items() if len(share) == proposal.processors[name]}
-        return McStreamMemory(wanted, shares, dict(situation.running)), replace(proposal, shares=shares)
+        return McStreamMemory(wanted, shares, dict(situation.running), trial), replace(proposal, shares=shares)
 
-    def instances(self, situation: Situation) -> tuple[dict[str, int], str]:
-        """Algorithm 1: the instances of every vertex, and how they came about."""
+    def _tried(
+        self, memory: McStreamMemory | None, situation: Situation
+    ) -> tuple[InstanceTrial | None, tuple[str, ...]]:
+        """The trial of the first vertex as it stands now, where there is one."""
+        first = _first(situation)
+        if not self.trial_s or first is None:
+            return None, ()
+        seen, have = situation.observation, situation.running.get(first, 1)
+        latency_s = None if seen.sojourn is None else seen.sojourn.mean_s
+        known = memory.trial if memory is not None else None
+        trial = known or InstanceTrial(have, situation.now_s, have)
+        if trial.m != have and not trial.done:
+            trial = replace(trial, since_s=situation.now_s)  # what is tried does not run yet
+        now = Measurement(situation.arrivals_per_s, seen.throughput_per_s, latency_s)
+        most = situation.limits.most_for(first)
+        most = most if situation.limits.budget is None else min(most, situation.limits.budget)
+        trial, why = trial.after(situation.now_s, now, self.trial_s, self.least_gain, most)
+        return trial, (f"{first}: by trial, {why}",)
+
+    def instances(self, situation: Situation, trial: InstanceTrial | None = None) -> tuple[dict[str, int], str]:
+        """Algorithm 1: the instances of every vertex, and how they came about; the first ones as a ``trial`` says."""
         topology = situation.topology
         demand = {o.name: min(_arrivals(situation, o) / o.service_per_s, _MOST_DEMAND) for o in topology.operators}
-        first = next((name for name in topology.order if demand[name] > 0), None)
+        first = _first(situation)
         if first is None:
             return dict.fromkeys(topology.names, 1), "no rows arrive: one instance each"
         vertex = topology.operator(first)
-        m_1 = self._first_instances(vertex, _arrivals(situation, vertex))
+        m_1 = trial.m if trial is not None else self._first_instances(vertex, _arrivals(situation, vertex))
         # c/p of a vertex: Eq 9 keeps it in one proportion to the instances.
         relative = {name: demand[name] / self.capacity_of.get(name, 1.0) for name in topology.names}
         wanted = {name: max(1, _round_up(m_1 * (relative[name] / relative[first]))) for name in topology.names}
         stop = f"one more gains less than {self.least_gain:.1%}" if m_1 < _MOST else "where the search ends"
+        stop = stop if trial is None else "as the trial has it"
         return {**wanted, first: m_1}, (
             f"{first}: {m_1:,} instances for {_arrivals(situation, vertex):,.4g} rows/s at {vertex.service_per_s:,.4g} "
             f"rows/s each, {stop}; the others in proportion to their demand"
@@ -120,6 +170,12 @@ class McStream:
             return _mean_s(vertex, arrivals_per_s, m) < _mean_s(vertex, arrivals_per_s, m - 1) * (1 - self.least_gain)
 
         return last_that(improves, _MOST)
+
+
+def _first(situation: Situation) -> str | None:
+    """The first vertex upstream that gets rows."""
+    operators = (situation.topology.operator(name) for name in situation.topology.order)
+    return next((operator.name for operator in operators if _arrivals(situation, operator) > 0), None)
 
 
 def _redirected(operator: Operator, seen: Redirection) -> str:

@@ -12,13 +12,14 @@ Without any variance the probability is 1 or 0, so that policies 0 and 2 come do
 One call of ``propose`` is one decision: ask once a cycle of ``cycle_steps``, ``lead_steps`` before it starts. Policies
 0 to 3 look at lambda_t when the cycle starts, so new machines arrive ``startup_steps`` late; 4 to 7 decide that much
 before: minute k of the cycle is then startup + k steps ahead. A machine is a processor of the pipeline, spread over
-its operators so that they carry the highest rate.
+its operators so that they carry the highest rate; on a cluster whose nodes come and go (``slots_per_node``) it is a
+node, and the processors are spread over the slots of the nodes.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sluicegate.domain import Forecast, Limits, Proposal, Situation, Topology
 from sluicegate.domain.topology import require
@@ -27,6 +28,7 @@ from sluicegate.model.traffic import visits
 from sluicegate.policy.spread import spread, sustained_per_s
 from sluicegate.policy.within_limits import proposal_within
 
+NODE_SIZES = (1, 2, 3, 4, 6)
 TRAINING_SIZES = (3, 4, 6, 8, 24)
 Samples = tuple[tuple[int, float], ...]
 _KEPT_SAMPLES = 30
@@ -59,6 +61,7 @@ class UncertaintyMemory:
 class Uncertainty:
     """``training`` and ``validation`` are (machines, rows/s) as measured; ``most`` is the largest size considered.
 
+    With ``slots_per_node`` a machine is a node of so many slots, else a processor.
     Without ``training`` the curve is trained on what the topology's service rates sustain at 3, 4, 6, 8 and 24
     machines an operator. Without ``most`` it reaches 128 machines an operator.
 
@@ -77,6 +80,7 @@ class Uncertainty:
     training: Samples | None = None
     validation: Samples = ()
     most: int | None = None
+    slots_per_node: int | None = None
 
     def __post_init__(self) -> None:
         require(0 <= self.number <= 7, f"uncertainty policy {self.number}: choose 0 to 7")
@@ -84,6 +88,8 @@ class Uncertainty:
         require(self.cycle_steps >= 1, f"cycle_steps is {self.cycle_steps}: give at least 1")
         require(self.startup_steps >= 0, f"startup_steps is {self.startup_steps}: give 0 or more")
         require(self.most is None or self.most >= 1, f"most is {self.most}: give at least 1 machine")
+        slots = self.slots_per_node
+        require(slots is None or slots >= 1, f"slots_per_node is {slots}: give at least 1")
 
     @property
     def name(self) -> str:
@@ -121,23 +127,31 @@ class Uncertainty:
         if model is None:
             reason = "no rows reach any operator: the least of each is enough"
             return memory, proposal_within({}, (reason,), situation)
-        sample = online_sample(situation) if self.learns else None
+        sample = online_sample(situation, self.slots_per_node) if self.learns else None
         if sample is not None:
             model = model.with_sample(*sample)
         demand = self._demand(situation)
         learned = memory.learned + (sample is not None)
+        proposal = self._proposal(model, demand, sample, situation, learned)
         samples = (*memory.samples, sample)[-_KEPT_SAMPLES:] if sample is not None else memory.samples
-        return UncertaintyMemory(model, learned, samples), self._proposal(model, demand, sample, situation)
+        return UncertaintyMemory(model, learned, samples), proposal
 
     def _trained(self, topology: Topology, limits: Limits, samples: Samples = ()) -> MstModel | None:
-        largest = self.most or LARGEST * len(topology.operators)
-        training = sustained_samples(topology, limits) if self.training is None else self.training
+        training = self.training
+        if training is None:
+            training = sustained_samples(topology, limits, self.slots_per_node)
         if not training:
             return None
-        model = choose_model(training, self.validation, largest=largest)
+        # the forms are compared where they were validated, also where no such size may be chosen
+        tried = max((m for m, _ in self.validation), default=1)
+        model = choose_model(training, self.validation, largest=max(self._largest(topology), tried))
         for sample in samples:
             model = model.with_sample(*sample)
         return model
+
+    def _largest(self, topology: Topology) -> int:
+        each = 1 if self.slots_per_node is not None else len(topology.operators)
+        return self.most or LARGEST * each
 
     def _demand(self, situation: Situation) -> Demand:
         now = max(0.0, situation.arrivals_per_s)
@@ -148,14 +162,20 @@ class Uncertainty:
         return cycle_peak(situation.forecast, self.startup_steps, self.cycle_steps)
 
     def _proposal(
-        self, model: MstModel, demand: Demand, sample: tuple[int, float] | None, situation: Situation
+        self, model: MstModel, demand: Demand, sample: tuple[int, float] | None, situation: Situation, learned: int
     ) -> Proposal:
         judged = model if self.aware else model.certain
-        most = _most(situation, model.largest)
+        most = self._most(situation)
         machines, reached = judged.fewest(demand.rate_per_s, self.rho, demand.variance, most)
         reasons = [self._reason(judged, machines, demand, most if not reached else None)]
         if sample is not None:
             reasons.append(f"learned online: {sample[0]} machines sustained {sample[1]:.4g} rows/s")
+        if self.training is not None:
+            reasons.append(self._curve(model, learned))
+        if self.slots_per_node is not None:
+            wanted = spread(situation.topology, machines * self.slots_per_node, situation.limits)
+            found = proposal_within(wanted, tuple(reasons), situation, feasible=reached)
+            return replace(found, nodes=machines, feasible=reached)
         wanted = spread(situation.topology, machines, situation.limits)
         total = sum(wanted.values())
         if total != machines:
@@ -163,6 +183,25 @@ class Uncertainty:
                 f"{total} machines instead of {machines}: the least and the most of each operator ask for it"
             )
         return proposal_within(wanted, tuple(reasons), situation, feasible=reached)
+
+    def _most(self, situation: Situation) -> int:
+        """The largest size that may be chosen."""
+        limits, names, largest = situation.limits, situation.topology.names, self._largest(situation.topology)
+        if self.slots_per_node is not None:
+            budget = largest if limits.budget is None else limits.budget // self.slots_per_node
+            return max(1, min(largest, budget))
+        allowed = sum(limits.most_for(name) for name in names)
+        return max(1, min(largest, allowed, limits.budget or largest))
+
+    def _curve(self, model: MstModel, learned: int) -> str:
+        """Which samples, which model, which variance."""
+        sizes = ", ".join(f"{m:g}" for m in model.samples.sizes)
+        how = f"chosen by {len(self.validation)} validation samples" if self.validation else "chosen by training error"
+        counted = "counted" if self.aware else "not counted by this policy"
+        return (
+            f"model {model.form} ({how}), fitted to {model.samples.number} samples of {sizes} machines, {learned} of"
+            f" them learned online; its sd of {model.sd_per_s:.3g} rows/s is {counted}"
+        )
 
     def _reason(self, judged: MstModel, machines: int, demand: Demand, short_of: int | None) -> str:
         sustained = f"{judged.mean_per_s(machines):.4g} rows/s (sd {judged.sd_per_s:.3g})"
@@ -196,9 +235,12 @@ def cycle_peak(forecast: Forecast, startup_steps: int, cycle_steps: int) -> Dema
     return Demand(max(0.0, float(mean[h])), float(sd[h]) ** 2, origin)
 
 
-def sustained_samples(topology: Topology, limits: Limits) -> Samples:
+def sustained_samples(topology: Topology, limits: Limits, slots_per_node: int | None = None) -> Samples:
     """Training samples by the model: what the topology sustains, processors well spread."""
     found: dict[int, float] = {}
+    if slots_per_node is not None:
+        rates = {m: sustained_per_s(topology, spread(topology, m * slots_per_node, limits)) for m in NODE_SIZES}
+        return tuple((m, rate) for m, rate in rates.items() if 0 < rate < math.inf)
     for size in TRAINING_SIZES:
         processors = spread(topology, size * len(topology.operators), limits)
         rate = sustained_per_s(topology, processors)
@@ -207,13 +249,17 @@ def sustained_samples(topology: Topology, limits: Limits) -> Samples:
     return tuple(found.items())
 
 
-def online_sample(situation: Situation) -> tuple[int, float] | None:
+def online_sample(situation: Situation, slots_per_node: int | None = None) -> tuple[int, float] | None:
     """(machines, rows/s) of the pipeline where an operator was saturated: the one that let least through.
 
     Its throughput is divided by its visits, so that it is a rate of the pipeline. None is taken during a rescale.
     """
     seen, topology = situation.observation, situation.topology
     machines = sum(seen.running.get(name, 0) for name in topology.names)
+    if slots_per_node is not None and seen.fleet is not None:
+        machines = sum(one.slots for one in seen.fleet.warm) // slots_per_node
+    elif slots_per_node is not None:
+        machines //= slots_per_node
     if seen.rescaling or machines < 1:
         return None
     carried = [
@@ -222,9 +268,3 @@ def online_sample(situation: Situation) -> tuple[int, float] | None:
         if v > 0 and (saturated := seen.of(name).saturated_per_s) is not None
     ]
     return (machines, min(carried)) if carried and 0 < min(carried) < math.inf else None
-
-
-def _most(situation: Situation, largest: int) -> int:
-    limits, names = situation.limits, situation.topology.names
-    allowed = sum(limits.most_for(name) for name in names)
-    return max(1, min(largest, allowed, limits.budget or largest))

@@ -14,8 +14,24 @@ from dataclasses import dataclass
 from sluicegate.domain import Proposal, Situation
 from sluicegate.domain.topology import require, require_number
 from sluicegate.policy.peers.readings import processors_of, running_of, utilisation_of, whole
-from sluicegate.policy.peers.recommendations import Recommendations, largest_of, noted
 from sluicegate.policy.within_limits import proposal_within
+
+Recommendations = tuple[tuple[float, Mapping[str, int]], ...]
+"""Those of the stabilisation window, with their times: a decrease goes no lower than the largest of them."""
+
+
+def noted(past: Recommendations, now_s: float, best: Mapping[str, int], window_s: float) -> Recommendations:
+    """The recommendations younger than the window, with the newest.
+
+    >>> noted(((0.0, {"a": 5}), (10.0, {"a": 3})), 300.0, {"a": 2}, window_s=300.0)
+    ((10.0, {'a': 3}), (300.0, {'a': 2}))
+    """
+    return (*((at_s, sizes) for at_s, sizes in past if at_s > now_s - window_s), (now_s, best))
+
+
+def largest_of(recommended: Recommendations, name: str) -> int:
+    """The largest size recommended for one operator."""
+    return max(sizes.get(name, 0) for _, sizes in recommended)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from sluicegate.domain import Proposal, Situation, is_source
 from sluicegate.domain.topology import require, require_number
+from sluicegate.policy.peers.hpa import Recommendations, largest_of, noted
 from sluicegate.policy.peers.readings import running_of, whole
-from sluicegate.policy.peers.recommendations import Recommendations, largest_of, noted
 from sluicegate.policy.within_limits import proposal_within
 
 

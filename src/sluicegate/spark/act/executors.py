@@ -11,7 +11,7 @@ On a standalone master an application first takes all it may (``spark.cores.max`
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from sluicegate.domain import Refusal
 from sluicegate.errors import BadInput, EnvironmentLacks, Infeasible
+from sluicegate.runlog.fault_point import fault_point
 from sluicegate.spark.act.scheduler import Executor, Scheduler
 
 _POLL_S = 0.25
@@ -84,15 +85,15 @@ class Executors:
         """Tasks that failed since the application began."""
         return self._scheduler.failed_tasks()
 
-    def resize(self, want: int, reason: str) -> Resize:
-        """Ask for more executors or drain some; returns at once, see ``wait_for``."""
+    def resize(self, want: int, reason: str, first: Collection[str] = ()) -> Resize:
+        """Ask for more executors or drain some, those on the hosts ``first``; returns at once, see ``wait_for``."""
         if want < 1:
             raise BadInput(f"{want} executors wanted: give at least 1, or stop the application")
         active = self._active()
         refusal = self._refusal(fewer=want < len(active))
         if refusal is not None:
             return Resize(len(active), want, reason, refusal=refusal)
-        return self._set(want, active, leaving(active, len(active) - want), reason)
+        return self._set(want, active, leaving(active, len(active) - want, first), reason)
 
     def drain_host(self, host: str, reason: str = "its node stops", timeout_s: float = 300.0) -> tuple[str, ...]:
         """Empty a host before its node stops: its executors are drained, not replaced, and waited for; their ids.
@@ -137,7 +138,10 @@ class Executors:
         if not self._scheduler.has_executors:
             return self._local()
         if self._scheduler.setting("spark.dynamicAllocation.enabled") == "true":
-            return Refusal("dynamic-allocation", "spark.dynamicAllocation.enabled is true: two would decide")
+            return Refusal(
+                "dynamic-allocation",
+                "spark.dynamicAllocation.enabled is true: Spark decides on executors too; set it to false",
+            )
         if fewer and self._scheduler.setting("spark.decommission.enabled") != "true":
             return Refusal("no-draining", "spark.decommission.enabled is not true: an executor could only be killed")
         return None
@@ -150,6 +154,8 @@ class Executors:
             why = f"master {self._scheduler.master} did not take the request for {want} executors"
             return Resize(len(active), want, reason, refusal=Refusal("not-taken", why))
         drained = tuple(executor.id for executor in leaving if self._scheduler.drain(executor.id, reason))
+        if drained:
+            fault_point("draining")
         return Resize(len(active), want, reason, drained)
 
     def _wait(self, done: Callable[[Sequence[Executor]], bool], timeout_s: float, want: int | None = None) -> Waited:
@@ -173,17 +179,23 @@ class Executors:
         return f"{so_far}, {want} wanted: the master has no free cores or memory for more{limit}"
 
 
-def leaving(active: Sequence[Executor], count: int) -> list[Executor]:
+def leaving(active: Sequence[Executor], count: int, first: Collection[str] = ()) -> list[Executor]:
     """Host by host, so that nodes become free: those of the host with the fewest executors, then tasks, first.
 
-    Of equals the newest go first, since the oldest hold the warmest state.
+    Hosts that are to be left anyway go before all others. Of equals the newest go first, since the oldest hold the
+    warmest state.
     """
     hosts: dict[str, list[Executor]] = {}
     for executor in active:
         hosts.setdefault(executor.host, []).append(executor)
     emptiest = sorted(
         hosts.values(),
-        key=lambda here: (len(here), sum(one.active_tasks for one in here), -max(one.added_ms for one in here)),
+        key=lambda here: (
+            here[0].host not in first,
+            len(here),
+            sum(one.active_tasks for one in here),
+            -max(one.added_ms for one in here),
+        ),
     )
     idlest = (sorted(here, key=lambda one: (one.active_tasks, -one.added_ms)) for here in emptiest)
     return [executor for here in idlest for executor in here][: max(count, 0)]

@@ -11,14 +11,16 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 from types import TracebackType
+from typing import Any
 
 from sluicegate.domain import ExecutorSeen, FleetSeen, NodeSeen, Shape
 from sluicegate.errors import SluicegateError
-from sluicegate.runlog.batch_log import append_line
+from sluicegate.runlog.batch_log import DAMAGE, append_line
 from sluicegate.runlog.files import read_if_there, write_whole
 from sluicegate.runlog.plan_file import PlanFile, PlanInForce
 from sluicegate.spark.act.executors import Executors
@@ -32,6 +34,8 @@ _NODES_EVERY_S = 10.0
 _DISTURBED_S = 5.0
 """Batches that begin so long after an executor came or was made warm are still slower than they will be."""
 _STALE_S = 30.0
+_STARTUPS = 5
+"""The start-up time is the median of so many: with one, a single slow start would hold for the next decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +59,12 @@ class Fleet:
     def __init__(self, ends: Ends, shape: Shape, log: Path, seen: Path) -> None:
         self._ends, self._shape, self._log, self._seen = ends, shape, log, seen
         self._requested: int | None = None
+        self._last: tuple[Sequence[Executor], Sequence[Executor]] = ((), ())
         self._requested_s: float | None = None
         self._problem = ""
         self._counted: tuple[int, int] | None = None
+        self._asked_s: float | None = None
+        self._startups: list[float] = []
         self._again_s = self._nodes_again_s = self._not_before_s = 0.0
         self._nodes: tuple[NodeSeen, ...] | None = None
         self._ended, self._complete = threading.Event(), threading.Event()
@@ -87,6 +94,7 @@ class Fleet:
             except SluicegateError as problem:
                 self._not_before_s = time.monotonic() + _AGAIN_AFTER_S
                 self._problem = str(problem)
+                self._report(*self._last)  # or nobody would learn why nothing comes
                 self._say(None, f"{problem}; tried again in {_AGAIN_AFTER_S:g} s")
 
     def step(self, now_s: float) -> None:
@@ -97,9 +105,12 @@ class Fleet:
         want = self._shape.within(plan.executors if plan.executors is not None else self._shape.least)
         self._look_at_nodes(now_s)
         if want > have and (want != self._requested or now_s >= self._again_s):
+            if self._requested is not None and want != self._requested:
+                self._asked_s = now_s  # a node is part of what has to start; what a run begins with has one
             self._more_nodes(plan, now_s)
             self._resize(plan, want, have, now_s)
         elif want < have or self._requested is None:
+            self._asked_s = None
             self._resize(plan, want, have, now_s)
             ends.executors.wait_for(want, timeout_s=60.0)
             self._nodes_again_s = now_s
@@ -109,6 +120,9 @@ class Fleet:
             self._fewer_nodes(plan, now_s)
         here = [executor for executor in ends.executors.all() if not executor.draining]
         warm = ends.warm(here)
+        self._last = (here, warm)
+        if self._asked_s is not None and len(warm) == len(here) >= want:
+            self._started(plan, time.monotonic() - self._asked_s)
         self._report(here, warm)
         if (len(here), len(warm)) != self._counted:
             self._counted = (len(here), len(warm))
@@ -119,12 +133,19 @@ class Fleet:
             self._problem = ""
             self._complete.set()
 
+    def _started(self, plan: PlanInForce, took_s: float) -> None:
+        """All that was asked for is warm: that took so long."""
+        self._asked_s = None
+        self._startups = [*self._startups, took_s][-_STARTUPS:]
+        self._say(plan, f"warm {took_s:.1f} s after they were asked for", startup_s=round(took_s, 2))
+
     def _resize(self, plan: PlanInForce, want: int, have: int, now_s: float) -> None:
         if want != self._requested:
             self._requested_s = time.time()
         self._requested, self._again_s = want, now_s + _AGAIN_AFTER_S
         why = "the number a run begins with" if plan.decision is None else f"decision {plan.decision}"
-        done = self._ends.executors.resize(want, why)
+        leaving = {node.host for node in self._nodes or () if node.name in plan.leaving}
+        done = self._ends.executors.resize(want, why, leaving)
         if done.refusal is not None:
             self._not_before_s = time.monotonic() + _AGAIN_AFTER_S
             self._problem = done.refusal.why
@@ -164,21 +185,37 @@ class Fleet:
 
     def _report(self, here: Sequence[Executor], warm: Sequence[Executor]) -> None:
         ids = {executor.id for executor in warm}
-        executors = tuple(ExecutorSeen(executor.host, executor.cores, executor.id in ids) for executor in here)
-        seen = FleetSeen(self._shape, executors, self._nodes, self._requested, self._requested_s, self._problem)
+        executors = tuple(
+            ExecutorSeen(executor.host, executor.cores, executor.id in ids, executor.id) for executor in here
+        )
+        startup_s = round(median(self._startups), 2) if self._startups else None
+        seen = FleetSeen(
+            self._shape,
+            executors,
+            self._nodes,
+            self._requested,
+            self._requested_s,
+            self._problem,
+            startup_s,
+            len(self._startups),
+        )
         write_whole(self._seen, json.dumps({"at_s": round(time.time(), 3), **asdict(seen)}))
 
-    def _say(self, plan: PlanInForce | None, text: str, **counts: int) -> None:
+    def _say(self, plan: PlanInForce | None, text: str, **counts: float) -> None:
         line = {"at_s": round(time.time(), 3), "what": text, "decision": plan.decision if plan else None, **counts}
         append_line(self._log, json.dumps(line))
 
 
 def read_fleet(path: Path, now_s: float) -> FleetSeen | None:
     """What was last reported, unless that is long ago."""
-    text = read_if_there(path)
-    told = json.loads(text) if text else None
-    if told is None or now_s - float(told["at_s"]) > _STALE_S:
+    try:
+        told = json.loads(read_if_there(path) or "null")
+        return None if told is None or now_s - float(told["at_s"]) > _STALE_S else _reported(told)
+    except DAMAGE:  # whoever brings executors writes it anew
         return None
+
+
+def _reported(told: Mapping[str, Any]) -> FleetSeen:
     nodes = told["nodes"]
     return FleetSeen(
         Shape(**told["shape"]),
@@ -187,4 +224,6 @@ def read_fleet(path: Path, now_s: float) -> FleetSeen | None:
         told["requested"],
         told["requested_at_s"],
         str(told["problem"]),
+        told.get("startup_s"),
+        int(told.get("startups", 0)),
     )

@@ -1,7 +1,8 @@
-"""A batch in k tasks: which key groups each takes, and the host it should run on.
+"""A batch in k tasks: which key groups each takes, and the host or the one executor it should run on.
 
 The rule by which Spark forms the k tasks of a coalesced batch may be given; ``sluicegate.Places`` in our jar is ours. A
-host is a preference: where it has no free slot for ``spark.locality.wait``, or is gone, Spark runs the task elsewhere.
+host, or an executor ("executor_HOST_ID", as Spark writes it), is a preference: where it has no free slot for
+``spark.locality.wait``, or is gone, Spark runs the task elsewhere.
 """
 
 from __future__ import annotations

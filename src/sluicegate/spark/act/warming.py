@@ -61,9 +61,10 @@ class Warming:
 
 def _through_all(spark: SparkSession, executor: Executor, folder: Path) -> None:
     rows = spark.range(_ROWS * executor.cores, numPartitions=executor.cores)
-    there = in_tasks(rows, executor.cores, (executor.host,))
+    here = (f"executor_{executor.host}_{executor.id}",)
+    there = in_tasks(rows, executor.cores, here)
     there.mapInPandas(_as_it_is, "id long").write.mode("overwrite").parquet(str(folder))
-    read = in_tasks(exact_paths(spark).schema("id long").parquet(str(folder)), executor.cores, (executor.host,))
+    read = in_tasks(exact_paths(spark).schema("id long").parquet(str(folder)), executor.cores, here)
     read.mapInPandas(_as_it_is, "id long").write.format("noop").mode("overwrite").save()
 
 

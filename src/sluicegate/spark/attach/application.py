@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from sluicegate.domain import NodeObservation
 from sluicegate.errors import BadInput
+from sluicegate.runlog.batch_log import DAMAGE
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.layout import Layout
-from sluicegate.spark.attach.options import Options
+from sluicegate.spark.attach.files import FilesSeen
+from sluicegate.spark.attach.options import Options, unknown
 from sluicegate.spark.observe.node_loads import ExecutorLoad, nodes_of
 from sluicegate.spark.pipeline.graph import Node, RunningGraph
 
@@ -26,15 +29,20 @@ class Application:
     options: Options
     touches: bool = True
     no_executors: str | None = None
+    unknown: tuple[str, ...] = ()
+    """Settings of ours that nothing reads."""
 
     @classmethod
     def read(cls, layout: Layout) -> Application:
-        text = read_if_there(layout.folder / "application.json")
-        if text is None:
-            raise BadInput(f"no attached application in {layout.folder}: it has no application.json")
-        told = json.loads(text)
-        options = Options.of(told["settings"])
-        return cls(str(told["name"]), options, bool(told["touches"]), told.get("no_executors"))
+        told = _document(layout.folder / "application.json")
+        if told is None:
+            raise BadInput(f"no attached application in {layout.folder}: its application.json is missing or damaged")
+        try:
+            options = Options.of(told["settings"])
+            touches, unread = bool(told["touches"]), unknown(told["settings"])
+            return cls(str(told["name"]), options, touches, told.get("no_executors"), unread)
+        except DAMAGE as problem:
+            raise BadInput(f"application.json in {layout.folder} is damaged: start the application anew") from problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +55,7 @@ class Query:
     partitions: int
     reads: tuple[str, ...]
     writes: tuple[str, ...]
+    checkpoint: str = "CHECKPOINT"
 
     def graph(self, application: str) -> RunningGraph:
         """As a pipeline of one operator: what the loop plans for."""
@@ -56,9 +65,11 @@ class Query:
 
 def queries_in(layout: Layout) -> dict[str, Query]:
     """By name; those that ended too."""
-    text = read_if_there(layout.description)
-    nodes = json.loads(text)["nodes"] if text else []
-    return {node["name"]: _query(node) for node in nodes}
+    told = _document(layout.description) or {}
+    try:
+        return {str(node["name"]): _query(node) for node in told.get("nodes", [])}
+    except DAMAGE:
+        return {}
 
 
 def _query(node: Mapping[str, Any]) -> Query:
@@ -69,26 +80,32 @@ def _query(node: Mapping[str, Any]) -> Query:
         max(int(node["key_groups"]), 1),
         tuple(node["reads"]),
         tuple(node["writes"]),
+        str(node.get("checkpoint") or "CHECKPOINT"),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ApplicationGround:
-    """What the application has: slots, executors (``None`` in local mode), nodes; which queries are in a batch."""
+    """What the application has: slots, executors (``None`` in local mode), nodes; queries in a batch, their files."""
 
     slots: int = 1
     executor_cores: int = 1
     executors: int | None = None
     nodes: tuple[NodeObservation, ...] = ()
     busy: Mapping[str, bool] = field(default_factory=dict)
+    files: Mapping[str, FilesSeen] = field(default_factory=dict)
 
     @classmethod
     def read(cls, layout: Layout, now_s: float) -> ApplicationGround | None:
         """``None`` where the driver has written nothing lately."""
-        text = read_if_there(layout.nodes)
-        told = json.loads(text) if text else None
-        if told is None or now_s - float(told["at_s"]) > _STALE_S:
+        told = _document(layout.nodes)
+        try:
+            return None if told is None or now_s - float(told["at_s"]) > _STALE_S else cls._of(told)
+        except DAMAGE:
             return None
+
+    @classmethod
+    def _of(cls, told: Mapping[str, Any]) -> ApplicationGround:
         nodes = nodes_of(ExecutorLoad.from_line(line) for line in told["loads"])
         return cls(
             max(int(told["slots"]), 1),
@@ -98,7 +115,17 @@ class ApplicationGround:
                 NodeObservation(str(n["name"]), _share(n["cpu"]), _share(n["memory"]), _share(n["io"])) for n in nodes
             ),
             {str(name): bool(busy) for name, busy in told["busy"].items()},
+            {str(name): FilesSeen.of(files) for name, files in told.get("files", {}).items()},
         )
+
+
+def _document(path: Path) -> dict[str, Any] | None:
+    """What a file of the record holds; nothing where it is missing or damaged: the driver writes it anew."""
+    try:
+        found = json.loads(read_if_there(path) or "null")
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _share(value: object) -> float:

@@ -19,13 +19,14 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from sluicegate.control.governor import held
-from sluicegate.control.rules import Ledger
-from sluicegate.domain import Decision
+from sluicegate.control.governor import govern, held
+from sluicegate.control.rehearsal import rehearse
+from sluicegate.control.rules import Ledger, Request
+from sluicegate.domain import Change, Decision, Limits
 from sluicegate.domain.births import quantile_s
 from sluicegate.errors import BadInput, SluicegateError
 from sluicegate.policy.sharing import shared
-from sluicegate.runlog.batch_log import Tail, append_line
+from sluicegate.runlog.batch_log import DAMAGE, Tail, append_line
 from sluicegate.runlog.files import read_if_there, write_whole
 from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.plan_file import OperatorPlan
@@ -34,8 +35,10 @@ from sluicegate.spark.attach.application import Application, ApplicationGround, 
 from sluicegate.spark.attach.lane import Lane
 from sluicegate.spark.attach.latency import ASSUMED
 from sluicegate.spark.attach.observing import Planned
+from sluicegate.spark.attach.options import NO_PROMISE
 from sluicegate.spark.controller import Control, control_document
 from sluicegate.spark.documents import decision_document, tick_document
+from sluicegate.spark.looks import Looks
 from sluicegate.spark.pipeline.graph import RunningGraph
 from sluicegate.spark.what_if import WhatIf
 
@@ -49,11 +52,12 @@ class AttachController:
     def __init__(self, layout: Layout, application: Application) -> None:
         self._layout, self._application, self._options = layout, application, application.options
         self.lanes: dict[str, Lane] = {}
-        self._ledger = Ledger()
+        self._ledger, self._shares = Ledger(), Ledger()
         self._what_if = WhatIf(layout.what_if)
         self._moves = sum(1 for _ in Tail(layout.decisions).lines())
         self._version, self._planned = _plan_in_force(layout)
         self._executors: int | None = None
+        self._written: dict[str, dict[str, object]] = {}
         self._told: tuple[int | None, int] | None = None
         self.acts = application.touches and not self._options.observes_only
         if not self.acts:
@@ -70,11 +74,19 @@ class AttachController:
         self._meet(active, budget)
         for name, query in active.items():
             self.lanes[name].tick(now_s, ground, query, budget)
-        self._share(budget)
-        wanted = self._executors_wanted(now_s, ground)
+        self._share(now_s, budget)
+        had, wanted = self._executors or ground.executors, self._executors_wanted(now_s, ground)
+        moved = None if wanted is None or not had or wanted == had else self._executors_change(had, wanted, ground)
         if self.acts:
-            self._enact(now_s, wanted)
-        self._log(now_s, ground, wanted)
+            self._enact(now_s, wanted, awaited=(wanted or 0) > (ground.executors or 0))
+        self._log(now_s, ground, wanted, moved)
+
+    def rehearse(self) -> None:
+        """Have the models compiled while the application starts, with a query as they mostly are."""
+        slots = self._options.executors[1] if self._options.executors else 2
+        usual = Query("rehearsal", True, True, slots, (), ())
+        lane = Lane.of(self._layout, self._application, usual, slots, self._moves_executors)
+        rehearse(lane.state.settings, self._options.interval_s)
 
     def _control(self) -> dict[str, object]:
         options = self._options
@@ -82,9 +94,10 @@ class AttachController:
         control = Control(options.policy, options.slo, None, options.interval_s, dry_run=not self.acts)
         return {
             **control_document(graph, control),
-            "query_slo": {name: ",".join(texts) for name, texts in options.query_slo.items()},
+            "query_slo": {name: ",".join(texts) or NO_PROMISE for name, texts in options.own_slo.items()},
             "executors": options.executors,
             "no_executors": self._application.no_executors,
+            "unknown_settings": self._application.unknown,
             "latency_assumes": ASSUMED,
         }
 
@@ -107,15 +120,22 @@ class AttachController:
                 lane.planned = self._planned.get(name)
                 self.lanes[name] = lane
 
-    def _share(self, budget: int) -> None:
-        movable = {name: lane for name, lane in self.lanes.items() if lane.movable}
-        if len(movable) < 2:
+    def _share(self, now_s: float, budget: int) -> None:
+        """Where queries want more than there is the greedy divides it, and the governor damps that like any move."""
+        movable = {name: lane for name, lane in self.lanes.items() if lane.movable and lane.wants > 0}
+        total = sum(lane.wants for lane in movable.values())
+        if len(movable) < 2 or total <= budget:
             return
         given = shared({name: lane.claim() for name, lane in movable.items()}, budget)
-        total = sum(lane.wants for lane in movable.values())
+        load = sum(lane.state.situation.arrivals_per_s for lane in movable.values() if lane.state.situation)
+        request = Request(now_s, now_s, load, False, {name: lane.asked for name, lane in movable.items()}, given, {})
+        rules = next(iter(movable.values())).state.settings.rules
+        limits = Limits(budget=max(budget, len(movable)))
+        self._shares, verdict = govern(self._shares, request, rules, limits)
         for name, lane in movable.items():
-            why = f"{name} gets {given[name]} of {lane.wants}: the queries want {total} processors, there are {budget}"
-            lane.settle(given[name], why)
+            k = verdict.running[name]
+            why = f"{name} gets {k} of {lane.wants}: the queries want {total} processors, there are {budget}"
+            lane.settle(k, why, verdict.refusals)
 
     def _executors_wanted(self, now_s: float, ground: ApplicationGround) -> int | None:
         """As many as all tasks need, at once if more, after a while if fewer; ``None`` where they are not moved."""
@@ -126,40 +146,69 @@ class AttachController:
         if not known:
             return self._executors
         needed = min(max(math.ceil(sum(known) / ground.executor_cores), least), most)
-        self._ledger, want = held(self._ledger, now_s, needed, self._executors or ground.executors, _SETTLE_S)
+        waited_s = min(lane.state.settings.rules.settle_down_s for lane in self.lanes.values())
+        have = self._executors or ground.executors
+        self._ledger, want = held(self._ledger, now_s, needed, have, _SETTLE_S - waited_s)
         return want
 
-    def _enact(self, now_s: float, executors: int | None) -> None:
+    def _executors_change(self, have: int, want: int, ground: ApplicationGround) -> Change:
+        wants = {name: lane.wants for name, lane in self.lanes.items() if lane.observer.learned}
+        told = ", ".join(f"{name} {k}" for name, k in wants.items())
+        needed = f"{sum(wants.values())} processors need {want} executors of {ground.executor_cores} slots"
+        reason = f"{needed} ({told})"
+        return Change("executors", str(have), str(want), reason)
+
+    def _enact(self, now_s: float, executors: int | None, awaited: bool) -> None:
         wants = {name: lane.wants for name, lane in self.lanes.items() if lane.movable and lane.wants > 0}
         for name, lane in self.lanes.items():
             lane.plan(wants.get(name), now_s)
         kept = {name: planned for name, planned in self._planned.items() if name not in self.lanes}
         planned = {name: lane.planned for name, lane in self.lanes.items() if lane.planned is not None}
-        before = {name: one.processors for name, one in self._planned.items()}
         self._planned = {**kept, **planned}
-        after = {name: one.processors for name, one in self._planned.items()}
-        if after == before and executors == self._executors:
+        operators = {name: asdict(OperatorPlan(one.processors)) for name, one in kept.items()}
+        operators |= {name: self.lanes[name].document(one.processors, awaited) for name, one in planned.items()}
+        if operators == self._written and executors == self._executors:
             return
-        self._version, self._executors = self._version + 1, executors
-        operators = {name: asdict(OperatorPlan(processors)) for name, processors in after.items()}
+        self._version, self._executors, self._written = self._version + 1, executors, operators
         document = {"version": self._version, "operators": operators, "executors": executors or 0}
         write_whole(self._layout.plan, json.dumps(document))
 
-    def _log(self, now_s: float, ground: ApplicationGround, wanted: int | None) -> None:
+    def _log(self, now_s: float, ground: ApplicationGround, wanted: int | None, moved: Change | None) -> None:
         told = [lane for lane in self.lanes.values() if lane.decision is not None]
         moving = [lane for lane in told if lane.decision is not None and lane.decision.moves]
-        if moving:
+        if moving or (moved is not None and self.acts and told):
             self._moves += 1
             document = _merged_decision([_decision(lane, self._moves) for lane in told], moving)
+            if moved is not None:
+                document["changes"] = [*_list(document["changes"]), asdict(moved)]
+                document["reasons"] = [*_list(document["reasons"]), moved.reason]
+            document["executors"] = wanted
             append_line(self._layout.decisions, json.dumps(document), _MOST_LOG_BYTES)
         if ground.executors is not None and (wanted, ground.executors) != self._told:
             said = f"{ground.executors} executors" + (f", {wanted} wanted" if wanted is not None else "")
-            line = {"at_s": round(now_s, 3), "what": said, "executors": ground.executors}
+            line = {"at_s": round(now_s, 3), "what": said, "executors": ground.executors, "wanted": wanted}
             append_line(self._layout.fleet, json.dumps(line), _MOST_LOG_BYTES)
             self._told = (wanted, ground.executors)
-        append_line(self._layout.ticks, json.dumps(self._tick(now_s, ground, told)), _MOST_LOG_BYTES)
+        tick = {**self._tick(now_s, ground, told), **self._topics(now_s), **self._advice(ground)}
+        append_line(self._layout.ticks, json.dumps(tick), _MOST_LOG_BYTES)
         if len(told) == 1:
             self._what_if.renew(told[0].state, told[0].state.situation, now_s)
+
+    def _topics(self, now_s: float) -> dict[str, object]:
+        """Of queries that read Kafka: rows behind by partition, and which partitions are idle or stuck."""
+        known = {name: lane.observer for name, lane in self.lanes.items() if lane.observer.topics.known}
+        told = {name: seen.topics.document(now_s, seen.batch_s) for name, seen in known.items()}
+        return {"topics": told} if told else {}
+
+    def _advice(self, ground: ApplicationGround) -> dict[str, object]:
+        """What only the user can do: fewer state partitions, where so many are waste."""
+        most = self._budget(ground)
+        told = {
+            name: lane.observer.stores_advice(min(most, lane.query.partitions), lane.query.checkpoint)
+            for name, lane in self.lanes.items()
+        }
+        lines = [f"{name}: {line}" for name, line in told.items() if line]
+        return {"advice": lines} if lines else {}
 
     def _tick(self, now_s: float, ground: ApplicationGround, lanes: list[Lane]) -> dict[str, object]:
         """One line a look: every query as an operator, all of them together as the pipeline."""
@@ -170,7 +219,7 @@ class AttachController:
         ]
         if len(parts) == 1:
             return parts[0]
-        ages = [age for lane in lanes if lane.name not in self._options.query_slo for age in lane.observer.ages]
+        ages = [age for lane in lanes if lane.name not in self._options.own_slo for age in lane.observer.ages]
         rows = sum(weight for _, weight in ages)
         mean_s = sum(age * weight for age, weight in ages) / rows if rows else None
         sojourn = {"mean_s": mean_s, **{f"p{q}_s": quantile_s(ages, q / 100) for q in (50, 95, 99)}} if rows else None
@@ -189,13 +238,13 @@ class AttachController:
 
 def _plan_in_force(layout: Layout) -> tuple[int, dict[str, Planned]]:
     """What a controller before this one left."""
-    text = read_if_there(layout.plan)
     try:
+        text = read_if_there(layout.plan)
         told = json.loads(text) if text else {}
         since_s = layout.plan.stat().st_mtime if text else 0.0
         planned = {n: Planned(int(p["processors"]), since_s) for n, p in told.get("operators", {}).items()}
         return int(told.get("version", 0)), planned
-    except (ValueError, KeyError, TypeError, AttributeError, OSError):
+    except (*DAMAGE, OSError):
         return 0, {}
 
 
@@ -211,6 +260,7 @@ def _merged_decision(parts: list[dict[str, object]], moving: list[Lane]) -> dict
         **parts[0],
         "running": _union(parts, "running"),
         "rescales": [rescale for part in parts for rescale in _list(part["rescales"])],
+        "changes": [change for part in parts for change in _list(part["changes"])],
         "reasons": reasons,
         "refusals": [refusal for part in parts for refusal in _list(part["refusals"])],
         "arrivals_per_s": _sum(parts, "arrivals_per_s"),
@@ -258,11 +308,14 @@ def run(layout: Layout, parent: int | None) -> None:
     made = application.options.folder is None
     with alone(layout), registered(layout.folder, application.name, temporary=made):
         controller = AttachController(layout, application)
-        due_s = time.time()
+        if not queries_in(layout):  # one that takes over has queries waiting
+            controller.rehearse()
+        looks = Looks(application.options.interval_s)
         while parent is None or os.getppid() == parent:
             controller.step(time.time())
-            due_s = max(due_s + application.options.interval_s, time.time())
-            time.sleep(max(due_s - time.time(), 0.05))
+            if step_s := looks.wait():
+                sys.stderr.write(f"sluicegate: the clock was set by {step_s:+.0f} s: the controller begins anew\n")
+                controller = AttachController(layout, application)
 
 
 def main() -> None:

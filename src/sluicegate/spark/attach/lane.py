@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -12,24 +13,38 @@ from sluicegate.domain import Decision, Limits, Observation, Refusal, Rescale
 from sluicegate.policy.demand import stations_of
 from sluicegate.policy.sharing import Claim
 from sluicegate.runlog.layout import Layout
+from sluicegate.runlog.plan_file import OperatorPlan
 from sluicegate.spark.attach.application import Application, ApplicationGround, Query
 from sluicegate.spark.attach.observing import Planned, QueryObserver
+from sluicegate.spark.attach.options import Options
 from sluicegate.spark.controller import Control, settings_of
 
 STARTUP_S = 15.0
 """From asking for an executor to its first warm task, as for pipelines."""
+_FINER = 4
+"""Tasks for each processor while executors are on their way. At half, one that comes finds less to take over; at
+double, batches pay for more tasks."""
 _NEVER_FOLLOWED = 2
+_MOSTLY_READING = 0.5
 
 
 @dataclass(slots=True)
 class Lane:
-    """``promised``: its tasks may be moved. ``stuck`` counts plans that its stages did not follow."""
+    """``promised``: its tasks may be moved. ``stuck`` counts plans that its stages did not follow.
+
+    ``spreads``: its source is read in more tasks than it gives; that stays once begun, since where the work then shows
+    is behind the source. ``cut`` are the tasks that the plan in force cuts its batches into.
+    """
 
     query: Query
     observer: QueryObserver
     state: LoopState
     promised: bool
+    options: Options
     stuck: int = 0
+    spreads: bool = False
+    cut: int = 0
+    pace_s: float = 0.0
     seen: Observation | None = None
     decision: Decision | None = None
     planned: Planned | None = None
@@ -47,7 +62,7 @@ class Lane:
             startup_s=STARTUP_S if moves_executors else 0.0,
         )
         state = loop.start(settings_of(query.graph(application.name), control))
-        return cls(query, QueryObserver.of(layout, query.name), state, bool(slo))
+        return cls(query, QueryObserver.of(layout, query.name), state, bool(slo), options)
 
     @property
     def name(self) -> str:
@@ -63,6 +78,11 @@ class Lane:
         return self.seen.running.get(self.name, 0) if self.seen else 0
 
     @property
+    def asked(self) -> int:
+        """What was last asked for, though it may not run yet."""
+        return self.seen.asked.get(self.name, 0) if self.seen else 0
+
+    @property
     def wants(self) -> int:
         return self.decision.running.get(self.name, self.running) if self.decision else self.running
 
@@ -70,20 +90,24 @@ class Lane:
         """Observe and decide for this query alone; what all may have together is settled after."""
         self.query = query
         self._bound(budget)
-        self.seen = replace(
-            self.observer.observe(now_s, ground.busy.get(self.name, False), self.planned), nodes=ground.nodes
-        )
+        busy, files = ground.busy.get(self.name, False), ground.files.get(self.name)
+        self.seen = replace(self.observer.observe(now_s, busy, self.planned, files), nodes=ground.nodes)
         self.state, decision = loop.tick(self.state, self.seen, now_s)
         self._notice_stuck(now_s)
-        if self.seen.rescaling and self.planned is not None:
-            decision = self._under_way(decision, self.planned.processors)
+        if not self.options.pace:  # what is not in force is not told either
+            kept = tuple(change for change in decision.changes if not change.what.startswith("pace of"))
+            decision = replace(decision, pace_s={}, changes=kept)
+        elif decision.proposal is not None:
+            self.pace_s = round(decision.pace_s.get(self.name, 0.0), 3)
         if not self.movable and decision.rescales:
             decision = replace(decision, running=self.seen.running, rescales=(), refusals=(Refusal(*self._why_not()),))
-        self.decision = replace(decision, refusals=(*decision.refusals, *self._out_of_reach()))
+        self.decision = replace(decision, refusals=(*decision.refusals, *self._out_of_reach(), *_infeasible(decision)))
         return self.decision
 
     def _out_of_reach(self) -> tuple[Refusal, ...]:
-        """A promise that the user's own trigger interval breaks, whatever runs."""
+        """A promise that the user's own trigger interval breaks, whatever runs; none where we set it."""
+        if self.options.pace:
+            return ()
         every_s = float((self.observer.last or {}).get("trigger_s") or 0.0)
         starts = f"starts a batch every {every_s:g} s"
         waits_s = {"mean": 0.5 * every_s, "p50": 0.5 * every_s, "p95": 0.95 * every_s, "p99": 0.99 * every_s}
@@ -92,16 +116,6 @@ class Lane:
             for what, bound_s in self.state.settings.goal.latency_bounds.items()
             if waits_s.get(what, 0.0) >= bound_s
         )
-
-    def _under_way(self, decision: Decision, planned: int) -> Decision:
-        """What is not there yet is still wanted; more may be asked for meanwhile, since executors take time to come."""
-        proposed = decision.proposal.processors.get(self.name, 0) if decision.proposal else 0
-        want = max(planned, self.state.settings.limits.clamp(self.name, proposed))
-        if want == planned:
-            return replace(decision, running={self.name: planned}, rescales=())
-        reasons = decision.proposal.reasons if decision.proposal else ()
-        moved = Rescale(self.name, planned, want, f"{planned} -> {want} while the last change is under way")
-        return replace(decision, running={self.name: want}, rescales=(moved,), reasons=reasons)
 
     def claim(self) -> Claim:
         """What it wants, and what it would have of more or fewer."""
@@ -117,19 +131,29 @@ class Lane:
             float(stations.offered.sum()),
         )
 
-    def settle(self, processors: int, why: str) -> None:
+    def settle(self, processors: int, why: str, refusals: tuple[Refusal, ...] = ()) -> None:
         """Take what the others leave."""
         if self.decision is None or processors == self.wants:
             return
-        have = self.running
+        have = self.asked
         moved = () if processors == have else (Rescale(self.name, have, processors, why),)
         self.decision = replace(
-            self.decision, running={self.name: processors}, rescales=moved, reasons=(why, *self.decision.reasons)
+            self.decision,
+            running={self.name: processors},
+            rescales=moved,
+            reasons=(why, *self.decision.reasons),
+            refusals=(*self.decision.refusals, *refusals),
         )
 
     def _bound(self, budget: int) -> None:
-        """Never more tasks than state partitions; without state, than the source gives."""
-        most = self.query.partitions if self.query.stateful else max(self.observer.most_tasks, 1)
+        """Never more tasks than state partitions; without state, than the source gives, unless it may be split.
+
+        Of topics: never more than have rows to read.
+        """
+        given = budget if self.options.split else max(self.observer.most_tasks, 1)
+        if not self.options.split and self.observer.helpful_tasks is not None:
+            given = min(given, self.observer.helpful_tasks)
+        most = self.query.partitions if self.query.stateful else given
         limits = Limits(budget=budget, most_of={self.name: max(most, 1)})
         if limits != self.state.settings.limits:
             self.state = replace(self.state, settings=replace(self.state.settings, limits=limits))
@@ -139,7 +163,7 @@ class Lane:
         planned, seen, last = self.planned, self.seen, self.observer.last
         if planned is None or seen is None or last is None or seen.rescaling or self.running == planned.processors:
             return
-        self.stuck += int(last["tasks"]) != planned.processors
+        self.stuck += int(last["tasks"]) not in (planned.processors, self.cut)
         self.planned = Planned(self.running, now_s)
 
     def plan(self, processors: int | None, now_s: float) -> None:
@@ -149,9 +173,63 @@ class Lane:
         elif self.planned is None or self.planned.processors != processors:
             self.planned = Planned(processors, now_s)
 
+    def document(self, processors: int, awaited: bool) -> dict[str, object]:
+        """What the plan file says of it, for so many processors: stages, and with the user's leave pace and limits.
+
+        While executors are ``awaited`` batches are cut finer: one that comes takes over what the batch under way has
+        not begun, where it would stand idle until the next.
+        """
+        found: dict[str, object] = asdict(OperatorPlan(processors))
+        scan, spread = self.observer.scan_only, self._spread(processors)
+        self.cut = min(_FINER * processors, max(self.query.partitions, processors)) if awaited else processors
+        stages = {"scan": self.cut} if scan and not spread else {}
+        stages |= {"state": self.cut, "shuffle": self.cut} if self.cut != processors else {}
+        found |= {"stages": stages} if stages else {}
+        found |= {"spread": spread} if spread else {}
+        if self.options.pace:
+            rows = self._most_rows(processors)
+            found |= {"pace_s": self.pace_s, "most_rows": rows}
+            if self.observer.in_files.per_file:
+                found["most_files"] = max(math.ceil(rows / self.observer.in_files.per_file), 1)
+        return found
+
+    def _spread(self, processors: int) -> int:
+        """Tasks that read the source, where more than it gives help: reading is the larger part of the work."""
+        enough = processors <= self.observer.source_tasks
+        if not self.options.split or enough:
+            self.spreads = False
+            return 0
+        self.spreads = self.spreads or self.observer.scan_share >= _MOSTLY_READING
+        return processors if self.spreads else 0
+
+    def _most_rows(self, processors: int) -> int:
+        """What one batch may take: what is done within the promise, and no less than three times what usually comes.
+
+        A backlog taken whole would be one batch for minutes, in which nothing can be moved. A power of two, so that the
+        plan is not written anew for every look.
+        """
+        situation, usual = self.state.situation, OperatorPlan().most_rows
+        bounds = self.state.settings.goal.latency_bounds.values()
+        if situation is None or not bounds or (costs := situation.topology.operators[0].batch) is None:
+            return usual
+        own_s = costs.overhead_s + costs.per_task_s * processors
+        capacity = processors * situation.topology.operators[0].service_per_s
+        idle_share = max(1 - situation.arrivals_per_s / capacity, 0.1)
+        apart_s = max(own_s / idle_share, self.pace_s)
+        rows = max((min(bounds) - own_s) * capacity, 3 * situation.arrivals_per_s * apart_s, 1.0)
+        return min(1 << math.ceil(math.log2(rows)), usual)
+
     def _why_not(self) -> tuple[str, str]:
         if not self.promised:
             return "promise", f"{self.name} has no promise: set spark.sluicegate.query.{self.name}.slo"
         if not self.observer.learned:
             return "metrics", f"no batch of {self.name} yet: it stays as it is"
         return "tasks", f"the stages of {self.name} do not follow the plan: they stay as Spark has them"
+
+
+def _infeasible(decision: Decision) -> tuple[Refusal, ...]:
+    """A promise that no number of processors within the limits keeps; what is planned comes nearest."""
+    if decision.proposal is None or decision.proposal.feasible:
+        return ()
+    told = [reason for reason in decision.proposal.reasons if "out of reach" in reason]
+    return tuple(Refusal("promise", reason) for reason in told)

@@ -1,7 +1,12 @@
 """When the rows of a batch arrived, from progress reports alone; with that, latency needs no look at the rows.
 
-Kafka: every report has the end of the topic at that moment. These points are a curve from offsets to time; a row's
-place on it is when it arrived. Assumed: rows came evenly between two reports, and partitions are read evenly.
+Kafka: the driver asks the broker for the end of every partition once a second; where it cannot, progress reports have
+it once a batch. These points are a curve from offsets to time for each partition; a row's place on it is when it
+arrived. Assumed: rows of a partition came evenly between two points, and every offset is a row (compacted and
+transactional topics have fewer rows than offsets).
+
+Files: Spark's log of the source has the files of every batch with the moment each was last modified. Assumed: a row
+arrived then, and files have equally many rows.
 
 Other sources: a batch takes what came since the one before looked. Assumed: rows came evenly in that time, and the
 batch took all that was there (a read limit that leaves rows waiting makes the estimate too low). A query without an
@@ -12,33 +17,37 @@ A row's latency ends when the sink has its batch, before Spark's own commit.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 from sluicegate.domain.births import Births
+from sluicegate.spark.kafka.curve import Line, OffsetCurve
 
 _POINTS = 12
 """Points that stand for the rows of a stretch of time: a p95 is right within a twelfth of it."""
 _IDLE_S = 0.25
 """A pause between two batches that is longer than this was a wait for rows."""
-_REMEMBERED = 500
 
 ASSUMED = {
-    "kafka": "rows arrived evenly between two progress reports; partitions are read evenly",
+    "kafka": "rows of a partition arrived evenly between two looks at the broker (1 s), or, where it cannot be asked, "
+    "between two progress reports; every offset is a row",
+    "files": "a row arrived when its file was last modified; files have equally many rows",
     "other": "rows arrived evenly since the batch before looked, and each batch took all that was there",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """``rows`` that arrived evenly between two moments, in seconds since the epoch."""
+    """``rows`` that arrived evenly between two moments, in seconds since the epoch.
+
+    ``sampled`` where the load of their source is known without batches: by its end offsets, or by listing its files.
+    """
 
     from_s: float
     to_s: float
     rows: float
+    sampled: bool = False
 
     def rows_after(self, moment_s: float) -> float:
         """
@@ -55,7 +64,11 @@ class Stretch:
 class ArrivalCurve:
     """Of one query; takes its batches in order."""
 
-    curves: dict[str, deque[tuple[float, float]]] = field(default_factory=dict)
+    curve: OffsetCurve = field(default_factory=OffsetCurve)
+    """Offsets of Kafka's partitions against time."""
+    reports: bool = True
+    """Whether progress reports are all that the curve is made of; else somebody asks the broker."""
+    first_s: float | None = None
     looked_s: float | None = None
     ended_s: float | None = None
 
@@ -68,13 +81,16 @@ class ArrivalCurve:
         >>> arrivals = ArrivalCurve()
         >>> _ = arrivals.of(kafka(10.0, 0, 100, 100))
         >>> arrivals.of(kafka(12.0, 100, 150, 300))
-        [Stretch(from_s=10.0, to_s=10.5, rows=50)]
+        [Stretch(from_s=10.0, to_s=10.5, rows=50.0, sampled=True)]
         """
         found: list[Stretch] = []
-        known = 0
+        known, self.first_s = 0, float(batch["started_s"]) if self.first_s is None else self.first_s
         for source in batch["sources"]:
             if source["kafka"] and source.get("latest"):
                 found += self._by_offsets(source, float(batch["started_s"]))
+                known += int(source["rows"])
+            elif source.get("files") and source["rows"]:
+                found += self._by_files(source)
                 known += int(source["rows"])
         rest = int(batch["rows"]) - known
         if rest > 0:
@@ -91,28 +107,37 @@ class ArrivalCurve:
             return self.looked_s
         return max(self.looked_s, started_s - float(every_s)) if every_s else max(self.looked_s, started_s - _IDLE_S)
 
+    def _by_files(self, source: Mapping[str, Any]) -> list[Stretch]:
+        """A file that is older than the first report is taken for new then, as offsets are."""
+        assert self.first_s is not None
+        each = int(source["rows"]) / sum(count for _, count in source["files"])
+        came = [(max(float(at_s), self.first_s), count) for at_s, count in source["files"]]
+        return [Stretch(at_s, at_s, each * count, sampled=True) for at_s, count in came]
+
     def _by_offsets(self, source: Mapping[str, Any], at_s: float) -> list[Stretch]:
-        curve = self.curves.setdefault(source["name"], deque(maxlen=_REMEMBERED))
-        latest = offsets_in(source["latest"])
-        if not curve or latest > curve[-1][1]:
-            curve.append((at_s, latest))
-        start, end = offsets_in(source["start"]), offsets_in(source["end"])
-        rows = int(source["rows"])
-        if end <= start or rows <= 0:
+        if self.reports:
+            self.curve.add(at_s, by_partition(source["latest"]))
+        start, end = by_partition(source["start"]), by_partition(source["end"])
+        taken = {key: (start.get(key, 0), until) for key, until in end.items() if until > start.get(key, 0)}
+        offsets, rows = sum(until - first for first, until in taken.values()), int(source["rows"])
+        if offsets <= 0 or rows <= 0:
             return []
-        each = rows / (end - start)
-        points = [(at_s, curve[0][1]), *curve] if len(curve) == 1 else list(curve)
-        stretches = []
-        if start < points[0][1]:  # older than the first report: not known, taken for new then
-            stretches.append(Stretch(points[0][0], points[0][0], each * (min(end, points[0][1]) - start)))
-        for (t0, o0), (t1, o1) in pairwise(points):
-            low, high = max(start, o0), min(end, o1)
-            if high > low:
-                pace_s = (t1 - t0) / (o1 - o0)
-                stretches.append(
-                    Stretch(t0 + (low - o0) * pace_s, t0 + (high - o0) * pace_s, round(each * (high - low)))
-                )
-        return stretches
+        return [
+            Stretch(from_s, to_s, n * rows / offsets, sampled=True)
+            for key, (first, until) in taken.items()
+            for from_s, to_s, n in self.curve.lines.get(key, Line()).stretches(first, until, at_s)
+        ]
+
+
+def by_partition(offset: Any) -> dict[str, int]:
+    """Offsets as a report has them, by "topic/partition".
+
+    >>> by_partition({"t": {"0": 5, "1": 7}}), by_partition(3), by_partition(None)
+    ({'t/0': 5, 't/1': 7}, {'': 3}, {})
+    """
+    if isinstance(offset, Mapping):
+        return {f"{t}/{p}": int(n) for t, parts in offset.items() for p, n in dict(parts).items()}
+    return {"": int(offset)} if isinstance(offset, int | float) else {}
 
 
 def offsets_in(offset: Any) -> float:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from sluicegate.config.goal_text import goal_from
 from sluicegate.errors import BadInput
@@ -19,13 +19,19 @@ PLUGIN = "sluicegate.attach.SluicegatePlugin"
 EXTENSION = "sluicegate.attach.Extension"
 _OF_A_QUERY = re.compile(r"query\.(.+)\.slo")
 _YES = ("true", "1", "yes")
+NO_PROMISE = "none"
+"""The promise of a query that is left alone though all others have one."""
+KEYS = ("slo", "executors", "policy", "observe", "pace", "split", "folder", "python", "controller", "interval_s")
+"""All that may follow the prefix, besides the promises of single queries."""
+_MOST_NAME, _CUT_NAME = 100, 60
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """The promise of all queries and of single ones, executors between least and most, and who decides.
 
-    Without any promise it only observes: nobody said what is good enough.
+    Without any promise it only observes: nobody said what is good enough. ``pace`` allows to move trigger intervals and
+    read limits, ``split`` to read a source in more tasks than it gives; both are the user's otherwise.
     """
 
     slo: tuple[str, ...] = ()
@@ -35,6 +41,8 @@ class Options:
     query_slo: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     interval_s: float = 2.0
     folder: str | None = None
+    pace: bool = False
+    split: bool = False
 
     def __post_init__(self) -> None:
         live_policy_entry(self.policy)
@@ -49,11 +57,16 @@ class Options:
 
     @property
     def observes_only(self) -> bool:
-        return self.observe or not (self.slo or self.query_slo)
+        return self.observe or not (self.slo or any(self.query_slo.values()))
+
+    @property
+    def own_slo(self) -> dict[str, tuple[str, ...]]:
+        """Promises of single queries, by the names that queries have in the record."""
+        return {plain_name(name): texts for name, texts in self.query_slo.items()}
 
     def slo_of(self, query: str) -> tuple[str, ...]:
         """A query's own promise, else that of all."""
-        return self.query_slo.get(query, self.slo)
+        return self.own_slo.get(query, self.slo)
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> Options:
@@ -65,6 +78,7 @@ class Options:
         True
         """
         own = {found[1]: _texts(value) for key, value in settings.items() if (found := _OF_A_QUERY.fullmatch(key))}
+        own = {name: () if texts == (NO_PROMISE,) else texts for name, texts in own.items()}
         return cls(
             slo=_texts(settings.get("slo", "")),
             executors=range_from(settings["executors"]) if settings.get("executors") else None,
@@ -73,6 +87,8 @@ class Options:
             query_slo=own,
             interval_s=_seconds(settings.get("interval_s", "2")),
             folder=settings.get("folder"),
+            pace=settings.get("pace", "").lower() in _YES,
+            split=settings.get("split", "").lower() in _YES,
         )
 
     def settings(self) -> dict[str, str]:
@@ -83,7 +99,9 @@ class Options:
             "policy": self.policy if self.policy != "sluicegate" else "",
             "observe": "true" if self.observes_only else "",
             "folder": self.folder or "",
-            **{f"query.{name}.slo": ",".join(texts) for name, texts in self.query_slo.items()},
+            "pace": "true" if self.pace else "",
+            "split": "true" if self.split else "",
+            **{f"query.{name}.slo": ",".join(texts) or NO_PROMISE for name, texts in self.query_slo.items()},
         }
         return {f"{PREFIX}{key}": value for key, value in found.items() if value}
 
@@ -92,6 +110,7 @@ def spark_settings(options: Options) -> dict[str, str]:
     """All that attaches an application: the jar, the plugin, the extension, what was asked, and draining."""
     found = {
         "spark.jars": JAR,
+        "spark.driver.extraClassPath": JAR,  # where --jars replaces spark.jars, the plugin is found here
         "spark.plugins": PLUGIN,
         "spark.sql.extensions": EXTENSION,
         f"{PREFIX}python": sys.executable,
@@ -99,10 +118,42 @@ def spark_settings(options: Options) -> dict[str, str]:
     }
     if options.executors is not None and not options.observes_only:
         found |= {"spark.executor.instances": str(options.executors[0]), **DECOMMISSION_CONF}
-    for key, value in found.items():
-        if re.search(r"\s", value):
-            raise BadInput(f"{key} is {value!r}: blanks do not pass through $(sluicegate conf); use --properties")
     return found
+
+
+def unknown(settings: Mapping[str, str]) -> tuple[str, ...]:
+    """Settings of ours that nothing reads, by their full names: a slip of the pen would go unnoticed.
+
+    >>> unknown({"sol": "p95=10s", "slo": "p95=10s", "query.clicks.slo": "mean=1s"})
+    ('spark.sluicegate.sol',)
+    """
+    read = (key for key in settings if key in KEYS or key.startswith("test.") or _OF_A_QUERY.fullmatch(key))
+    return tuple(f"{PREFIX}{key}" for key in sorted(settings.keys() - set(read)))
+
+
+def plain_name(given: str) -> str:
+    """A query's name in the record, as the driver makes it (Queries.java): a folder's name too.
+
+    >>> plain_name("clicks per page"), plain_name("клики")
+    ('clicks_per_page', 'q-_____-dd28a37e')
+    """
+    plain = re.sub(r"[^\w.+\-]", "_", given, flags=re.ASCII)
+    starts = re.match(r"[A-Za-z]", plain) and not plain.startswith(("source", "sink"))
+    name = plain if starts else f"q-{plain}"
+    if given.isascii() and len(name) <= _MOST_NAME:
+        return name
+    return f"{name[:_CUT_NAME]}-{zlib.crc32(given.encode()):08x}"
+
+
+def own_promise(text: str) -> tuple[str, tuple[str, ...]]:
+    """
+    >>> own_promise("clicks=p95=2s")
+    ('clicks', ('p95=2s',))
+    """
+    name, equals, promise = text.partition("=")
+    if not (name and equals and promise):
+        raise BadInput(f"query {text!r}: write NAME=GOAL, for example clicks=p95=2s, or NAME=none to leave it alone")
+    return name, () if promise == NO_PROMISE else _texts(promise)
 
 
 def range_from(text: str) -> tuple[int, int]:
@@ -114,10 +165,6 @@ def range_from(text: str) -> tuple[int, int]:
     if not (least.isdigit() and (most.isdigit() or not colon)):
         raise BadInput(f"executors is {text!r}: give LEAST:MOST, such as 1:4")
     return int(least), int(most or least)
-
-
-def jar_is_there() -> bool:
-    return Path(JAR).exists()
 
 
 def _texts(text: str) -> tuple[str, ...]:

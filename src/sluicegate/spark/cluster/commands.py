@@ -84,4 +84,4 @@ class CommandTemplate:
 def _last_line(file: IO[str]) -> str:
     file.seek(0)
     lines = [line.strip() for line in file if line.strip()]
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "it printed nothing"

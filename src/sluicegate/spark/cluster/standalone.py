@@ -82,6 +82,11 @@ class Cluster:
         state = read_state(self.folder)
         return None if state is None else status_of(self.folder, state, "")
 
+    def worker_pids(self) -> tuple[int, ...]:
+        """The processes of the workers that run; executors are below them."""
+        state = read_state(self.folder)
+        return tuple(worker.pid for worker in state.workers if worker.alive) if state else ()
+
     def settings(self) -> Mapping[str, str]:
         """What an application needs to be let in: it holds the secret, so it is for its Spark session alone."""
         return application_settings(self.folder)

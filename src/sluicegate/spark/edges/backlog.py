@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.edges.edge import Edge
 from sluicegate.spark.edges.manifest import Manifest
 from sluicegate.spark.edges.offsets import committed
 
@@ -14,7 +14,7 @@ from sluicegate.spark.edges.offsets import committed
 class Head:
     """How many rows an edge has carried in all, found by looking for the next manifest only."""
 
-    edge: FolderEdge
+    edge: Edge
     next: int = 0
     rows: int = 0
     published_s: float | None = None
@@ -49,7 +49,7 @@ class Head:
 class Backlog:
     """The rows on an edge that its slowest reader has not committed; ``checkpoints`` are the readers'."""
 
-    def __init__(self, edge: FolderEdge, checkpoints: tuple[Path, ...]) -> None:
+    def __init__(self, edge: Edge, checkpoints: tuple[Path, ...]) -> None:
         self._head, self._checkpoints = Head(edge), checkpoints
 
     def rows(self) -> int:

@@ -5,12 +5,11 @@ Each raises ``EdgeSpoiled`` with one line for the first fault it finds.
 
 from __future__ import annotations
 
-from sluicegate.spark.edges.file_sums import check_file
-from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.edges.edge import Edge
 from sluicegate.spark.edges.spoiled import manifest_spoiled
 
 
-def check_writer(edge: FolderEdge, writer: str, finished: int | None) -> None:
+def check_writer(edge: Edge, writer: str, finished: int | None) -> None:
     """All that ``writer`` published is there; ``finished`` is the last batch it has committed."""
     manifests = edge.whole()
     newest = manifests[-1].number if manifests else -1
@@ -18,17 +17,9 @@ def check_writer(edge: FolderEdge, writer: str, finished: int | None) -> None:
         raise manifest_spoiled(edge.folder, finished, f"is missing, and operator {writer!r} has committed its batch")
 
 
-def check_reader(edge: FolderEdge, reader: str, first: int) -> None:
+def check_reader(edge: Edge, reader: str, first: int) -> None:
     """All that ``reader`` has yet to take, from manifest ``first`` on, is there."""
     manifests = edge.whole()
     newest = manifests[-1].number if manifests else -1
     if first > newest + 1:
         raise manifest_spoiled(edge.folder, first - 1, f"is missing, and operator {reader!r} has read it")
-
-
-def check_data(edge: FolderEdge) -> int:
-    """All data files are as they were written; how many there are. Reads all of them."""
-    files = [(manifest.number, file) for manifest in edge.whole() for file in manifest.files]
-    for number, file in files:
-        check_file(edge.folder, number, file)
-    return len(files)

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sluicegate.domain.births import Births
@@ -41,6 +42,7 @@ class Feed:
         _ = self._edge.schema_json  # a feed to nowhere is refused at once
         self._next = self.rows = 0
         self._columns: pa.Schema | None = None
+        self._never_null: tuple[str, ...] = ()
         with self._turn():
             self._edge.sweep()
             self._find_end()
@@ -56,6 +58,7 @@ class Feed:
         Its rows were born now unless (time, rows) pairs say otherwise.
         """
         self._check(table.schema)
+        self._check_nulls(table)
         while self._backlog.rows() > self._most_behind:
             time.sleep(_LOOK_EVERY_S)
         births = Births.of(born if born is not None else [(time.time(), float(table.num_rows))])
@@ -115,6 +118,18 @@ class Feed:
                 f"source {self._edge.folder.name!r} takes ({_told(wanted)}), got ({_told(schema)}): nothing published"
             )
         self._columns = schema
+        self._never_null = tuple(field.name for field in wanted if not field.nullable)
+
+    def _check_nulls(self, table: pa.Table) -> None:
+        """Spark takes NOT NULL at its word, and would give a wrong answer."""
+        for name in self._never_null:
+            column = table.column(name)
+            if column.null_count:
+                row = pc.index(column.is_null(), True).as_py()
+                raise BadInput(
+                    f"source {self._edge.folder.name!r}: column {name!r} is NOT NULL, and row {row} of the table has "
+                    "none: nothing published; give a value, or declare the column without NOT NULL"
+                )
 
 
 def _told(schema: pa.Schema) -> str:

@@ -28,6 +28,7 @@ from sluicegate.spark.edges.manifest import DataFile, Manifest
 from sluicegate.spark.edges.marks import read_mark, write_mark
 from sluicegate.spark.edges.seal import opened, sealed, unsealed
 from sluicegate.spark.edges.spoiled import EdgeSpoiled, file_spoiled, manifest_spoiled
+from sluicegate.spark.edges.topic import KafkaTopic
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,19 @@ class FolderEdge:
 
     folder: Path
 
+    @property
+    def topic(self) -> KafkaTopic | None:
+        """Where its rows are, if not in files."""
+        return None
+
     def create(self, schema_json: str) -> None:
         """Make the folder, or check that the one that is there carries the same columns."""
         known = self._schema()
+        if self.topic is None and (self.folder / "kafka.json").exists():
+            raise BadInput(
+                f"edge {self.folder.name!r} has its rows in Kafka: declare it with pipeline.edge(..., kafka=...), or "
+                "start in a new folder"
+            )
         if known is None:
             for name in ("manifests", "data"):
                 owner_only_folder(self.folder / name)
@@ -139,6 +150,13 @@ class FolderEdge:
         with contextlib.suppress(OSError):  # it is published, whatever becomes of the record
             write_mark(self._newest, number)
         return manifest
+
+    def begin_after(self, number: int, at_s: float) -> None:
+        """Let the first batch of an edge that its writer did not have before be the one after ``number``."""
+        if self.numbers():
+            return
+        write_mark(self._oldest, number)
+        write_whole(self.manifest_path(number), Manifest(number, (), 0, Births(), at_s).to_json())
 
     def numbers(self) -> list[int]:
         """All manifests there are, in order. Lists the folder: for start-up and cleaning, never for a batch."""

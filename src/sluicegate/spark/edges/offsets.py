@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 import zlib
 from pathlib import Path
 
@@ -38,6 +39,18 @@ def batch_range(checkpoint: Path, batch: int) -> dict[str, tuple[int, int]]:
     return {edge: (before.get(edge, 0), end) for edge, end in ends(checkpoint, batch).items()}
 
 
+def place_of(checkpoint: Path, batch: int) -> str:
+    """Where the rows of a batch are, in words; nothing where they come from elsewhere, or it cannot be read."""
+    try:
+        taken = {edge: span for edge, span in batch_range(checkpoint, batch).items() if span[0] < span[1]}
+    except (EdgeSpoiled, OSError):
+        return ""
+    return ", ".join(
+        f"edge {edge!r}, manifest {first}" if end == first + 1 else f"edge {edge!r}, manifests {first} to {end - 1}"
+        for edge, (first, end) in taken.items()
+    )
+
+
 def ends(checkpoint: Path, batch: int) -> dict[str, int]:
     """One past the last manifest of each edge, as of ``batch``; lines of other sources are not ours to read.
 
@@ -50,7 +63,7 @@ def ends(checkpoint: Path, batch: int) -> dict[str, int]:
             if line.startswith("{") and {"edge", "next"} <= json.loads(line).keys():
                 edge, end = _read(line)
                 found[edge] = min(end, found.get(edge, end))
-    except (ValueError, TypeError) as problem:
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as problem:
         raise _spoiled(checkpoint, path, "was changed or overwritten") from problem
     return found
 
@@ -67,6 +80,7 @@ def check_checkpoint_files(checkpoint: Path) -> None:
     if planned is not None:
         ends(checkpoint, planned)
         _check_lines(checkpoint, checkpoint / "metadata", header=False)
+        _check_id(checkpoint)
 
 
 def _check_lines(checkpoint: Path, path: Path, header: bool = True) -> None:
@@ -82,12 +96,34 @@ def _check_lines(checkpoint: Path, path: Path, header: bool = True) -> None:
                 json.loads(line)
         if not lines:
             raise ValueError("only a version")
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise _spoiled(checkpoint, path, "is torn or overwritten") from problem
+
+
+def _check_id(checkpoint: Path) -> None:
+    """The query's own number, in words of which Spark would say only that they are wrong."""
+    path = checkpoint / "metadata"
+    try:
+        uuid.UUID(str(json.loads(path.read_text(encoding="utf-8"))["id"]))
+    except (ValueError, KeyError, TypeError, RecursionError) as problem:
+        raise _spoiled(checkpoint, path, "was changed or overwritten") from problem
 
 
 def _spoiled(checkpoint: Path, path: Path, what: str) -> EdgeSpoiled:
     return file_spoiled(f"operator {checkpoint.parent.name!r}, checkpoint", path, what)
+
+
+def state_partitions(checkpoint: Path) -> int | None:
+    """In how many partitions the state of a query lies: the number of its key groups; ``None`` before its first batch.
+
+    Spark writes it into every entry of the offset log, and keeps to it.
+    """
+    batch = last_batch(checkpoint)
+    lines = (read_if_there(checkpoint / "offsets" / str(batch)) or "").splitlines() if batch is not None else []
+    try:
+        return int(json.loads(lines[1])["conf"]["spark.sql.shuffle.partitions"])
+    except (IndexError, ValueError, KeyError, TypeError):
+        return None
 
 
 def last_batch(checkpoint: Path) -> int | None:

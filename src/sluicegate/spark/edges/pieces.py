@@ -55,6 +55,11 @@ def piece_of(slice_: Slice, file_rows: int, sums: str = "") -> Piece:
     return Piece(slice_.path, borders[0], borders[-1] - borders[0], size, skip, wanted, whole, sums)
 
 
+def records_of(slice_: Slice) -> Piece:
+    """Records of a topic: which of them, and nothing of a file."""
+    return Piece(slice_.path, 0, 0, 0, slice_.first, slice_.end - slice_.first, False)
+
+
 def group_rows(path: str) -> list[int]:
     """The rows of each row group of a file."""
     footer = pq.read_metadata(path)

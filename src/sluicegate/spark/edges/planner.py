@@ -19,12 +19,12 @@ from typing import ClassVar
 
 from sluicegate.runlog.plan_file import OperatorPlan, PlanFile
 from sluicegate.spark.edges.backlog import Backlog
+from sluicegate.spark.edges.edge import Edge
 from sluicegate.spark.edges.file_sums import check_file, check_size
-from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.manifest import Manifest
 from sluicegate.spark.edges.offsets import next_of, offset_of
 from sluicegate.spark.edges.pace import Pace
-from sluicegate.spark.edges.pieces import Piece, group_rows, piece_of
+from sluicegate.spark.edges.pieces import Piece, group_rows, piece_of, records_of
 from sluicegate.spark.edges.shares import cut
 from sluicegate.spark.edges.spoiled import EdgeSpoiled
 
@@ -45,7 +45,7 @@ class EdgePlanner:
 
     name: str
     """Of its own among all planners of a Spark session."""
-    edge: FolderEdge
+    edge: Edge
     operator: str
     plan: PlanFile
     hold: Path
@@ -55,6 +55,8 @@ class EdgePlanner:
     """Of its operator."""
     closed: bool = False
     """Set at the end of a run: what waits at its edge waits for the next start."""
+    paused: bool = False
+    """While set, this reader alone starts no batch."""
     processors: int = 0
     """The k that the last batch was cut for."""
     task_rows: tuple[int, ...] = ()
@@ -91,7 +93,10 @@ class EdgePlanner:
 
     def held(self) -> bool:
         """Whether no batch may start, not even one without rows, unless Spark owes it to the last one."""
-        return self.hold.exists() and not self.owes()
+        return self._holds() and not self.owes()
+
+    def _holds(self) -> bool:
+        return self.paused or self.hold.exists()
 
     def tasks(self, start: str, end: str) -> str:
         """The pieces of files that each task of a batch reads; ``whole`` where none is a part of a row group."""
@@ -109,6 +114,9 @@ class EdgePlanner:
 
     def _pieces(self, taken: list[Manifest], wanted: OperatorPlan) -> list[list[Piece]]:
         """What each task reads. Footers that cannot be read were changed: then it is told which."""
+        if self.edge.topic is not None:
+            named = [(file.path, file.rows) for manifest in taken for file in manifest.files]
+            return [[records_of(s) for s in share] for share in cut(named, wanted.processors, wanted.shares)]
         for manifest in taken:
             for file in manifest.files:
                 check_size(self.edge.folder, manifest.number, file)
@@ -137,7 +145,7 @@ class EdgePlanner:
         while True:
             wanted = self.plan.read().of(self.operator)
             due = self.pace.is_due(wanted.pace_s) and self.pace.rows_wait()
-            if due and not self.hold.exists() and self._followed(wanted):
+            if due and not self._holds() and self._followed(wanted):
                 return True
             if time.monotonic() >= until_s:
                 return False

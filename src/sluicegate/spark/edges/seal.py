@@ -44,7 +44,7 @@ def opened(text: str) -> tuple[dict[str, Any], str]:
         raise ValueError("is empty")
     try:
         read = json.loads(text)
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise ValueError("is torn or overwritten") from problem
     if not isinstance(read, dict):
         raise ValueError("is overwritten")

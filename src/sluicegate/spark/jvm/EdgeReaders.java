@@ -3,14 +3,18 @@ package sluicegate;
 import java.io.IOException;
 import java.util.function.Function;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.execution.datasources.v2.FilePartitionReaderFactory;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /** Reads a task's slices one after the other: in columns where all tasks take whole row groups, else row by row. */
 record EdgeReaders(FilePartitionReaderFactory parquet) implements PartitionReaderFactory {
+    private static final String TOPIC = "kafka/";
+
     @Override
     public boolean supportColumnarReads(InputPartition partition) {
         return ((EdgePartition) partition).whole() && parquet.supportColumnarReads(partition);
@@ -23,7 +27,9 @@ record EdgeReaders(FilePartitionReaderFactory parquet) implements PartitionReade
 
     @Override
     public PartitionReader<InternalRow> createReader(InputPartition partition) {
-        return new InTurn<>((EdgePartition) partition, slice -> new Part(parquet.buildReader(slice.file()), slice));
+        return new InTurn<>(
+            (EdgePartition) partition,
+            slice -> slice.path().startsWith(TOPIC) ? new Named(slice) : new Part(parquet.buildReader(slice.file()), slice));
     }
 
     /** The readers of some slices as one. */
@@ -62,6 +68,31 @@ record EdgeReaders(FilePartitionReaderFactory parquet) implements PartitionReade
                 now = null;
             }
         }
+    }
+
+    /** Records of a topic are read by the Python task that follows: here it is only told which. */
+    private static final class Named implements PartitionReader<InternalRow> {
+        private final InternalRow row;
+        private boolean given;
+
+        Named(EdgePartition.Slice slice) {
+            row = new GenericInternalRow(new Object[] {UTF8String.fromString(slice.path()), slice.skip(), slice.take()});
+        }
+
+        @Override
+        public boolean next() {
+            boolean first = !given;
+            given = true;
+            return first;
+        }
+
+        @Override
+        public InternalRow get() {
+            return row;
+        }
+
+        @Override
+        public void close() {}
     }
 
     /** Some rows of a reader's. */

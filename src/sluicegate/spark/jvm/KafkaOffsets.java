@@ -51,6 +51,16 @@ public final class KafkaOffsets {
     return CollectionConverters.asJava(query.sources()).stream().anyMatch(s -> s.getClass().getName().equals(STREAM));
   }
 
+  /** The brokers' addresses, as the user gave them; empty where the source is not Kafka's. */
+  public static String servers(SparkDataStream source) throws Exception {
+    if (!source.getClass().getName().equals(STREAM)) {
+      return "";
+    }
+    Map<?, ?> settings = (Map<?, ?>) read(read(source, "kafkaOffsetReader"), "driverKafkaParams");
+    Object found = settings.get("bootstrap.servers");
+    return found == null ? "" : found.toString();
+  }
+
   /** Lets go of the clients of a query. */
   public static void close(StreamExecution query) throws Exception {
     for (SparkDataStream source : CollectionConverters.asJava(query.sources())) {

@@ -39,6 +39,7 @@ public final class NodeLoads implements SparkPlugin {
 
   @Override
   public DriverPlugin driverPlugin() {
+    TOLD.clear(); // a driver that starts a second application: the executors of the first are gone
     return new DriverPlugin() {
       @Override
       public Object receive(Object message) {
@@ -123,12 +124,15 @@ public final class NodeLoads implements SparkPlugin {
           Double.toString((hostTicks - before.hostTicks) / TICKS_A_SECOND / seconds));
     }
 
-    /** Time that the host's cores were not idle: all of the first line of /proc/stat but idle and waiting for disks. */
+    /**
+     * Time that the host's cores were not idle: all of the first line of /proc/stat but idle, waiting for disks, and
+     * work of low priority ("nice"), which gives way to ours.
+     */
     private static long busyHostTicks() {
       String[] fields = read("/proc/stat").lines().findFirst().orElse("").trim().split("\\s+");
       long busy = 0;
       for (int i = 1; i < Math.min(fields.length, 9); i++) {
-        busy += i == 4 || i == 5 ? 0 : Long.parseLong(fields[i]);
+        busy += i == 2 || i == 4 || i == 5 ? 0 : Long.parseLong(fields[i]);
       }
       return busy;
     }

@@ -9,10 +9,13 @@ import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.apache.spark.sql.connector.read.streaming.CompositeReadLimit;
+import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.ReadMaxFiles;
 import org.apache.spark.sql.connector.read.streaming.ReadMaxRows;
 import org.apache.spark.sql.connector.read.streaming.ReadMinRows;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import org.apache.spark.sql.execution.streaming.runtime.FileStreamSource;
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -22,7 +25,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * <p>Spark asks the sources in {@code StreamExecution.uniqueSources}, each with a read limit, for every batch it may start;
  * that map can be replaced between two batches. While it is empty nothing is asked and no batch starts, whatever kind the
  * sources are: that is how a query is held, and how it is paced. Rows are limited where a source knows {@link ReadMaxRows},
- * which is Kafka's; other sources keep the limits they were given. Nothing of this reaches the checkpoint.
+ * which is Kafka's, files where it is a file source; others keep the limits they were given. Nothing of this reaches the checkpoint.
  */
 public final class ReadLimits {
   private static final String KAFKA = "org.apache.spark.sql.kafka010.";
@@ -33,6 +36,7 @@ public final class ReadLimits {
   private final WeakReference<StreamExecution> query;
   private Map<SparkDataStream, ReadLimit> asGiven = Map.of();
   private long mostRows = Long.MAX_VALUE;
+  private int mostFiles = Integer.MAX_VALUE;
   private long closedUntilNs = System.nanoTime();
   private boolean held;
 
@@ -43,6 +47,14 @@ public final class ReadLimits {
   /** At most so many rows a batch from each source that can be limited; the user's own limit holds where it is lower. */
   public static void mostRows(StreamExecution query, long rows) {
     of(query).change(limits -> limits.mostRows = Math.max(rows, 1));
+  }
+
+  /** At most so many rows a batch from Kafka and so many files from a file source; the largest numbers: as it was given. */
+  public static void most(StreamExecution query, long rows, int files) {
+    of(query).change(limits -> {
+      limits.mostRows = Math.max(rows, 1);
+      limits.mostFiles = Math.max(files, 1);
+    });
   }
 
   /** No batch starts in the next so many milliseconds; 0 opens at once. Call it from within a batch to pace the next. */
@@ -105,6 +117,12 @@ public final class ReadLimits {
   }
 
   private ReadLimit limited(SparkDataStream source, ReadLimit given) {
+    if (source instanceof FileStreamSource && mostFiles < Integer.MAX_VALUE) {
+      if (given instanceof ReadMaxFiles files) {
+        return ReadLimit.maxFiles(Math.min(files.maxFiles(), mostFiles));
+      }
+      return given instanceof ReadAllAvailable ? ReadLimit.maxFiles(mostFiles) : given;
+    }
     if (!source.getClass().getName().startsWith(KAFKA) || mostRows == Long.MAX_VALUE) {
       return given;
     }

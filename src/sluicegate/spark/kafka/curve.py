@@ -37,22 +37,39 @@ class Line:
             half = _MOST_POINTS // 2
             self.at_s[:half], self.offset[:half] = self.at_s[:half:2], self.offset[:half:2]
 
+    def at(self, moment_s: float) -> float:
+        """The end of the partition at a moment; before the first sample as at that.
+
+        >>> Line([0.0, 10.0], [100, 200]).at(5.0), Line([0.0, 10.0], [100, 200]).at(-3.0)
+        (150.0, 100.0)
+        """
+        i = bisect_right(self.at_s, moment_s)
+        if i in (0, len(self.at_s)):
+            return float(self.offset[min(i, len(self.at_s) - 1)])
+        passed = (moment_s - self.at_s[i - 1]) / (self.at_s[i] - self.at_s[i - 1])
+        return self.offset[i - 1] + (self.offset[i] - self.offset[i - 1]) * passed
+
     def births(self, first: int, end: int, now_s: float) -> list[tuple[float, float]]:
         """Times and numbers of the rows from ``first`` up to but not including ``end``."""
+        return [((from_s + to_s) / 2, rows) for from_s, to_s, rows in self.stretches(first, end, now_s)]
+
+    def stretches(self, first: int, end: int, now_s: float) -> list[tuple[float, float, float]]:
+        """From when to when rows came, evenly, and how many: those from ``first`` up to, not including, ``end``."""
         if not self.offset:
-            return [(now_s, float(end - first))]
+            return [(now_s, now_s, float(end - first))]
         found = []
         if first < self.offset[0]:
-            found.append((self.at_s[0], float(min(end, self.offset[0]) - first)))
+            found.append((self.at_s[0], self.at_s[0], float(min(end, self.offset[0]) - first)))
         for i in range(max(bisect_right(self.offset, first) - 1, 0), len(self.offset) - 1):
             low, high = max(first, self.offset[i]), min(end, self.offset[i + 1])
             if self.offset[i] >= end:
                 break
             if high > low:
-                share = ((low + high) / 2 - self.offset[i]) / (self.offset[i + 1] - self.offset[i])
-                found.append((self.at_s[i] + share * (self.at_s[i + 1] - self.at_s[i]), float(high - low)))
+                each_s = (self.at_s[i + 1] - self.at_s[i]) / (self.offset[i + 1] - self.offset[i])
+                since_s, before = self.at_s[i], self.offset[i]
+                found.append((since_s + (low - before) * each_s, since_s + (high - before) * each_s, float(high - low)))
         if end > self.offset[-1]:
-            found.append(((self.at_s[-1] + now_s) / 2, float(end - max(first, self.offset[-1]))))
+            found.append((self.at_s[-1], max(now_s, self.at_s[-1]), float(end - max(first, self.offset[-1]))))
         return found
 
 
@@ -72,6 +89,11 @@ class OffsetCurve:
         """One sample; samples come in order of time."""
         for key, offset in offsets.items():
             self.lines.setdefault(key, Line()).add(at_s, offset)
+
+    def per_s(self, since_s: float, until_s: float) -> float:
+        """What the topics grew by between two moments, whether it was read or not."""
+        grew = sum(line.at(until_s) - line.at(since_s) for line in self.lines.values() if line.offset)
+        return grew / (until_s - since_s)
 
     def births(self, ranges: Mapping[str, tuple[int, int]], now_s: float) -> Births:
         return Births.of(

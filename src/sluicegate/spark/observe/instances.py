@@ -1,7 +1,7 @@
 """How fast the single instances of an operator are, from the tasks of its batches that were looked at.
 
-Task i of a batch is instance i: where places are given it runs on the same host each time. One batch tells little, so
-what is told is smoothed over the last few.
+Task i of a batch is instance i: where places are given it runs on the same host each time. One batch varies too much,
+so speeds are smoothed over the last few.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sluicegate.runlog.batch_log import BatchRecord
 
 _WEIGHT = 0.3
 _SAMPLES = 3
-"""Fewer say nothing yet."""
+"""Fewer are not used yet."""
 _LEAST_S = 0.05
 """A task shorter than this is all start-up."""
 

@@ -20,11 +20,14 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from sluicegate.domain import NodeObservation
+from sluicegate.domain.fleet import host_of
+from sluicegate.runlog.batch_log import DAMAGE
 from sluicegate.runlog.files import read_if_there, write_whole
 from sluicegate.spark.act.scheduler import Scheduler
 
 _EVERY_S = 2.0
 _STALE_S = 15.0
+_DRIVER = "driver"  # Spark's name for the one executor of local mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +121,13 @@ class NodeLog:
 
     def _write(self) -> None:
         loads = [ExecutorLoad.from_line(line) for line in str(self._told.told()).splitlines()]
-        executors = None
-        if self._scheduler.has_executors:
-            here = {executor.id for executor in self._scheduler.executors()}
-            for gone in [load.id for load in loads if load.id not in here]:
-                self._told.forget(gone)
-            loads, executors = [load for load in loads if load.id in here], len(here)
-        document = {"at_s": round(time.time(), 3), "executors": executors, "nodes": nodes_of(loads)}
+        cluster = self._scheduler.has_executors
+        here = {executor.id for executor in self._scheduler.executors()} if cluster else {_DRIVER}
+        # the last word of an executor that left, or of one of an application before in the same Java process
+        for gone in [load.id for load in loads if load.id not in here]:
+            self._told.forget(gone)
+        nodes = nodes_of(load for load in loads if load.id in here)
+        document = {"at_s": round(time.time(), 3), "executors": len(here) if cluster else None, "nodes": nodes}
         write_whole(self._path, json.dumps(document))
 
 
@@ -143,10 +146,16 @@ def read_nodes(
 
     A single node hosts all that runs. Of several each hosts what was placed there; of the rest Spark chooses.
     """
-    text = read_if_there(path)
-    told = json.loads(text) if text else None
-    if told is None or now_s - float(told["at_s"]) > _STALE_S:
+    try:
+        told = json.loads(read_if_there(path) or "null")
+        return GroundSeen() if told is None or now_s - float(told["at_s"]) > _STALE_S else _seen(told, running, places)
+    except DAMAGE:  # the driver writes it anew
         return GroundSeen()
+
+
+def _seen(
+    told: Mapping[str, Any], running: Mapping[str, int], places: Mapping[str, Sequence[str]] | None
+) -> GroundSeen:
     alone = len(told["nodes"]) == 1
     nodes = (
         NodeObservation(
@@ -164,5 +173,5 @@ def read_nodes(
 
 def _placed(places: Mapping[str, Sequence[str]] | None, host: str) -> dict[str, int]:
     """By operator, how many of its processors were placed on ``host``."""
-    counts = {name: list(hosts).count(host) for name, hosts in (places or {}).items()}
+    counts = {name: [host_of(place) for place in hosts].count(host) for name, hosts in (places or {}).items()}
     return {name: count for name, count in counts.items() if count}

@@ -21,10 +21,12 @@ _BATCH = re.compile(r"batch = (\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """``total_s`` over all tasks, ``None`` where Spark told nothing; ``task_s`` by task, of the longest stage."""
+    """``total_s`` over all tasks, ``None`` where Spark told nothing; ``task_s`` by task, of the longest stage, and
+    ``task_on`` the executor that each ran on."""
 
     total_s: float | None = None
     task_s: tuple[float, ...] = ()
+    task_on: tuple[str, ...] = ()
 
 
 class TaskTimes:
@@ -49,7 +51,9 @@ class TaskTimes:
                 stages.extend(self._stages(job))
         if not stages:
             return Work()
-        return Work(sum(run_s for _, run_s in stages), self._single(run_id, max(stages, key=lambda s: s[1])[0]))
+        single = self._single(run_id, max(stages, key=lambda s: s[1])[0])
+        run_s, on = zip(*single, strict=True) if single else ((), ())
+        return Work(sum(run_s for _, run_s in stages), run_s, on)
 
     def _batch_of(self, job: int) -> int | None:
         """Spark writes the batch's number into the description of its jobs."""
@@ -69,14 +73,16 @@ class TaskTimes:
         except Py4JJavaError:
             return []  # forgotten by the store already: it keeps the newest only
 
-    def _single(self, run_id: str, stage: int) -> tuple[float, ...]:
+    def _single(self, run_id: str, stage: int) -> tuple[tuple[float, str], ...]:
+        """Run time and executor of each task; none where they were looked up a moment ago."""
         now_s = time.monotonic()
         if now_s - self._looked_s.get(run_id, 0.0) < _SINGLE_TASKS_EVERY_S:
             return ()
         self._looked_s[run_id] = now_s
         try:
             tasks = self._store.taskList(stage, 0, _MOST_TASKS)
-            timed = [(t.index(), t.taskMetrics()) for t in (tasks.apply(i) for i in range(tasks.size()))]
-            return tuple(m.get().executorRunTime() / 1e3 for _, m in sorted(timed, key=lambda t: t[0]) if m.isDefined())
+            found = sorted((tasks.apply(i) for i in range(tasks.size())), key=lambda task: int(task.index()))
+            timed = [(task.taskMetrics(), str(task.executorId())) for task in found]
+            return tuple((m.get().executorRunTime() / 1e3, on) for m, on in timed if m.isDefined())
         except Py4JJavaError:
             return ()

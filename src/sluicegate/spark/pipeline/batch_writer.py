@@ -9,11 +9,14 @@ files before any edge shows them, so that a crash between two edges cannot leave
 from __future__ import annotations
 
 import json
+import logging
 import shutil
+import threading
 import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import cycle, islice
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -21,24 +24,30 @@ from pyspark.sql import DataFrame
 
 from sluicegate.domain.births import Births
 from sluicegate.errors import BadInput
+from sluicegate.runlog.fault_point import fault_point
 from sluicegate.runlog.files import read_if_there, write_whole
 from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.act.group_loads import GroupLoads
 from sluicegate.spark.act.places import in_tasks
+from sluicegate.spark.edges.edge import Edge
 from sluicegate.spark.edges.file_sums import sums_of
-from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.kept import exact_paths
 from sluicegate.spark.edges.manifest import DataFile, Manifest
-from sluicegate.spark.edges.offsets import batch_range, last_committed
+from sluicegate.spark.edges.offsets import batch_range, last_committed, place_of
 from sluicegate.spark.edges.planner import EdgePlanner
 from sluicegate.spark.edges.seal import opened, sealed
 from sluicegate.spark.edges.spoiled import file_spoiled
+from sluicegate.spark.kafka.records import send
 from sluicegate.spark.pipeline.declaration import OUTPUT, Write
 from sluicegate.spark.pipeline.event_time import QueryWatermark
 from sluicegate.spark.pipeline.foreign import ForeignSource
+from sluicegate.spark.pipeline.row_functions import DEAD_LETTERS, PLACE
 
+LOG = logging.getLogger("sluicegate.pipeline")
 _COLD = 5
 """Batches after a start that pay for compiling and warming up."""
+_STEP_S = 1.0
+"""A batch during which the clock was set by more than this tells nothing of what rows cost."""
 _ROW_GROUP_BYTES = 16 * 2**20
 _COMMITTER = ("spark.sql.parquet.output.committer.class", "sluicegate.EdgeCommitter")
 
@@ -56,6 +65,7 @@ class BatchNote:
     cold: bool
     task_rows: tuple[int, ...] = ()
     group_s: tuple[float, ...] = ()
+    places: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -65,8 +75,8 @@ class BatchWriter:
     operator: str
     checkpoint: Path
     plan: PlanFile
-    reads: Mapping[str, FolderEdge]
-    writes: Mapping[str, FolderEdge]
+    reads: Mapping[str, Edge]
+    writes: Mapping[str, Edge]
     """By output name; an operator with one output has it under the empty name."""
     planners: tuple[EdgePlanner, ...] = ()
     sinks: tuple[tuple[str, Write], ...] = ()
@@ -78,12 +88,16 @@ class BatchWriter:
     """The key groups of an operator with state."""
     passing: bool = False
     """Whether what it writes is deleted once its readers have taken it."""
+    skips: bool = False
+    """Whether rows that it cannot take go to its dead letters."""
     watermark: QueryWatermark | None = None
     """Where the query has one."""
     timed: frozenset[str] = frozenset()
     """The outputs whose rows have event time: their manifests carry the watermark on."""
     another_after: int | None = None
     """The last batch, where Spark follows it up with one that releases what the watermark has passed."""
+    without_rows: int | None = None
+    """The batch that Spark added when it repartitioned the state: its manifests are still to be published, empty."""
     notes: dict[int, BatchNote] = field(default_factory=dict)
     started: int = 0
     hosts: tuple[str, ...] = ()
@@ -92,9 +106,18 @@ class BatchWriter:
     """Set when the pipeline stops: an edge admits nothing more by itself, a stream of Spark's own has to be refused."""
     disturbed_until_s: float = 0.0
     """Batches that begin before then tell nothing of what rows cost: executors come, and their first tasks are slow."""
+    trouble: threading.Event = field(default_factory=threading.Event)
+    """Set when a batch fails, so that nobody has to find out by looking."""
     _last_s: float = field(default_factory=time.time)
 
     def __call__(self, batch: DataFrame, number: int) -> None:
+        try:
+            self._run(batch, number)
+        except BaseException:
+            self.trouble.set()
+            raise
+
+    def _run(self, batch: DataFrame, number: int) -> None:
         if self.held and not self.reads:
             raise InterruptedError(f"operator {self.operator!r} stops: batch {number} runs at the next start")
         self.started += 1
@@ -102,18 +125,24 @@ class BatchWriter:
             self.foreign.began()
         taken = self._taken(number)
         k = self._processors()
-        began_s = time.time()
+        began_s, began = time.time(), time.monotonic()
         told = self._born(taken, number)
         planned = self.plan.read().of(self.operator)
-        tasks = in_tasks(batch, k, self.hosts or planned.hosts, self.groups, planned.groups)
+        hosts = self.hosts or planned.hosts
+        tasks = in_tasks(batch, k, hosts, self.groups, planned.groups)
+        if self.skips:  # the tasks of the jobs that this thread starts can read it
+            batch.sparkSession.sparkContext.setLocalProperty(PLACE, place_of(self.checkpoint, number))
         rows_out, born = self._write(tasks, number, told, (self._last_s + began_s) / 2)
         rows = self._rows_taken(taken, told, rows_out)
         now_s, self._last_s = time.time(), began_s
         weighed = sum(manifest.published_s * manifest.rows for manifest in taken)
         entered_s = weighed / rows if rows and taken else told.mean_s if told else None
-        cold = self.started <= _COLD or began_s < self.disturbed_until_s
+        stepped = abs((now_s - began_s) - (time.monotonic() - began)) > _STEP_S
+        cold = self.started <= _COLD or began_s < self.disturbed_until_s or stepped
         group_s = self.groups.told_s if self.groups is not None else ()
-        self.notes[number] = BatchNote(rows, rows_out, k, entered_s, now_s, born, cold, self._task_rows(), group_s)
+        self.notes[number] = BatchNote(
+            rows, rows_out, k, entered_s, now_s, born, cold, self._task_rows(), group_s, tuple(islice(cycle(hosts), k))
+        )
         if self.foreign is not None:
             self.foreign.ended(number, rows, now_s - began_s)
 
@@ -173,19 +202,28 @@ class BatchWriter:
         rows = sum(file.rows for output in files.values() for file in output)
         born = told if told is not None else Births.of([(guessed_s, float(rows))])
         watermark_ms = self._advance(number)
-        published = [
-            edge.publish(
-                number,
-                files[output],
-                self._carried(output, files[output], born),
-                time.time(),
-                watermark_ms=watermark_ms if output in self.timed else None,
-            )
-            for output, edge in self.writes.items()
-        ]
+        fault_point("written")
+        if self.without_rows is not None:  # only now: a batch that fails before may still be undone
+            for edge in self.writes.values():
+                edge.publish(self.without_rows, (), Births(), time.time())
+            self.without_rows = None
+        published: list[Manifest] = []
+        for output, edge in self.writes.items():
+            if published:
+                fault_point("between-manifests")
+            carried = self._carried(output, files[output], born)
+            passed_ms = watermark_ms if output in self.timed else None
+            published.append(edge.publish(number, files[output], carried, time.time(), watermark_ms=passed_ms))
+        fault_point("published")
         if len(self.writes) > 1:
             self._record(number - 1).unlink(missing_ok=True)
-        return sum(manifest.rows for manifest in published), born
+        dead = sum(file.rows for file in files[DEAD_LETTERS]) if self.skips else 0
+        if dead:
+            LOG.warning(
+                "sluicegate: operator %r skipped %d rows of batch %d: see %s",
+                *(self.operator, dead, number, self.writes[DEAD_LETTERS].folder.name),
+            )
+        return sum(manifest.rows for manifest in published) - dead, born
 
     def another_is_due(self) -> bool:
         """Whether Spark, with its last batch committed, still runs one for what the watermark has passed."""
@@ -245,6 +283,8 @@ class BatchWriter:
         home = f"{number}-{uuid.uuid4().hex[:8]}"
         if len(self.writes) == 1 and "" in self.writes:
             edge = self.writes[""]
+            if edge.topic is not None:
+                return {"": send(batch, edge.topic)}
             folder = edge.folder / "data" / home
             _save(batch, folder, self.passing)
             return {"": _listed(edge, f"data/{home}", _told_sums(folder))}
@@ -296,7 +336,7 @@ def _told_sums(folder: Path) -> dict[str, tuple[int, str]]:
     return found
 
 
-def _listed(edge: FolderEdge, home: str, sums: Mapping[str, tuple[int, str]], under: str = "") -> tuple[DataFile, ...]:
+def _listed(edge: Edge, home: str, sums: Mapping[str, tuple[int, str]], under: str = "") -> tuple[DataFile, ...]:
     """The files of a folder with their rows, which Parquet keeps in its footer; a folder without rows goes.
 
     ``sums`` are known by the paths that files had when they were written, ``under`` a folder of their own.

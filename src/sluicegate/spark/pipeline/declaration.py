@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,9 +24,11 @@ from pyspark.sql import DataFrame, SparkSession
 from sluicegate.config.goal_text import duration_s
 from sluicegate.domain import SINK, SOURCE
 from sluicegate.errors import BadInput
+from sluicegate.spark.edges.topic import KafkaTopic
+from sluicegate.spark.pipeline.row_functions import DEAD_LETTERS, RowsOperator, dead_letters_of
 
 _MODES = ("append", "update", "complete")
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
 OUTPUT = "output"
 """The column that says which of several outputs a row goes to."""
 
@@ -82,11 +84,14 @@ class Step:
     """Set where ``function`` takes the session and gives the stream of that source of Spark's own."""
     retry_for_s: float | None = None
     """How long it is tried again when it fails; where not given, as long as the pipeline says."""
+    dead_letters: str | None = None
+    """The stream of the rows that it cannot take, where they are skipped."""
 
     @property
     def streams(self) -> tuple[str, ...]:
         """The names of the streams it writes."""
-        return tuple(f"{self.name}.{output}" for output in self.outputs) or (self.name,)
+        dead = () if self.dead_letters is None else (self.dead_letters,)
+        return (*(tuple(f"{self.name}.{output}" for output in self.outputs) or (self.name,)), *dead)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -119,6 +124,7 @@ class Pipeline:
     loops: dict[str, str] = field(default_factory=dict)
     closed: dict[str, str] = field(default_factory=dict)
     sinks: dict[str, Sink] = field(default_factory=dict)
+    topics: dict[str, KafkaTopic] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check_name("pipeline", self.name)
@@ -146,6 +152,7 @@ class Pipeline:
         fuse: bool = True,
         key_groups: int = 8,
         retry_for_s: float | None = None,
+        dead_letters: bool = False,
     ) -> Stream:
         """A function from DataFrame to DataFrame, one argument a stream it reads.
 
@@ -153,9 +160,22 @@ class Pipeline:
         ``key_groups`` parts, which bounds k. ``mode`` is Spark's output mode: "update" for stateful ones, else
         "append". ``fuse=False`` keeps the operator in a query of its own. ``retry_for_s`` is how long it is tried again
         when it fails (a service that it calls is down, say); where not given, as long as ``start`` says: for ever.
+
+        ``dead_letters=True``: rows that ``function``, made by ``by_row`` or ``in_pandas``, raises an error for are
+        skipped, and kept with the reason in the stream NAME.dead_letters (``pipeline.dead_letters(NAME)``).
         """
         self._add(name, function, reads, (), stateful, mode, fuse, key_groups, retry_for_s)
+        if dead_letters:
+            _check_dead_letters(name, function, reads, stateful)
+            self.steps[name] = replace(self.steps[name], dead_letters=dead_letters_of(name))
         return Stream((name,))
+
+    def dead_letters(self, operator: str) -> Stream:
+        """The rows that an operator could not take, as a stream; kept for good, or as long as a sink of it says."""
+        step = self.steps.get(operator)
+        if step is None or step.dead_letters is None:
+            raise BadInput(f"operator {operator!r} has no dead letters: declare it with dead_letters=True")
+        return Stream((step.dead_letters,))
 
     def splitter(
         self,
@@ -173,6 +193,8 @@ class Pipeline:
             raise BadInput(f"operator {name!r}: name its outputs, each once")
         for output in outputs:
             _check_name("output", output)
+            if output == DEAD_LETTERS:
+                raise BadInput(f"operator {name!r}: an output {output!r} would be taken for skipped rows: rename it")
         self._add(name, function, reads, tuple(outputs), stateful, mode, False, key_groups, retry_for_s)
         return Outputs(name, tuple(outputs))
 
@@ -193,6 +215,31 @@ class Pipeline:
         if name in self.closed:
             raise BadInput(f"loop {name!r} is closed twice: give an operator that reads both streams, and close by it")
         self.closed[name] = origin
+
+    def edge(
+        self,
+        stream: Stream,
+        kafka: str,
+        topic: str | None = None,
+        partitions: int = 4,
+        settings: Mapping[str, str] | None = None,
+    ) -> Stream:
+        """Let a stream pass through a Kafka topic instead of files: its operators then run as two queries.
+
+        ``kafka`` are the broker's addresses ("host:9092"). ``topic`` is PIPELINE.STREAM where not given, and is made
+        with ``partitions`` where the broker does not have it. Rows are records of JSON that anybody may read. Within
+        the pipeline it is exactly once; for other readers of the topic at least once. ``settings`` are those of Kafka's
+        clients (librdkafka's names, such as security.protocol).
+        """
+        origin = _only(stream, "edge")
+        step = self.steps.get(origin)
+        if step is None or step.outputs or origin in self.sources:
+            raise BadInput(f"edge of {origin!r} through Kafka: give the stream of an operator with one output")
+        if origin in self.topics:
+            raise BadInput(f"edge of {origin!r} is declared twice: leave one of the two out")
+        known = tuple(sorted((settings or {}).items()))
+        self.topics[origin] = KafkaTopic(kafka, topic or f"{self.name}.{origin}", partitions, known)
+        return stream
 
     def sink(self, name: str, stream: Stream, write: Write | None = None, keep: bool | str | timedelta = True) -> None:
         """Let a stream's rows leave: they stay in the pipeline's folder, go to ``write``, or both.
@@ -232,7 +279,18 @@ class Pipeline:
             if name not in read:
                 raise BadInput(f"nothing reads {name!r}: add an operator that does, or remove it")
         kept = {sink.stream for sink in self.sinks.values()} | set(self.closed.values())
-        for stream in sorted(written - read - kept):
+        for stream in sorted(kept & set(self.topics)):
+            raise BadInput(
+                f"stream {stream!r} passes through Kafka and has a sink or closes a loop: add an operator behind it, "
+                "and let the sink or loop take that one's stream"
+            )
+        dead = {step.dead_letters for step in self.steps.values() if step.dead_letters is not None}
+        for name in sorted(step.name for step in self.steps.values() if step.dead_letters and step.name in self.topics):
+            raise BadInput(
+                f"operator {name!r} has dead letters and passes its stream through Kafka: add an operator behind it, "
+                "and let that one's stream pass"
+            )
+        for stream in sorted(written - read - kept - dead):
             raise BadInput(f"nothing reads {stream!r}: add pipeline.sink(..., {stream!r}) or an operator that reads it")
 
     def _add(
@@ -323,6 +381,20 @@ def _only(stream: Stream, what: str) -> str:
     return stream.names[0]
 
 
+def _check_dead_letters(name: str, function: object, reads: tuple[Stream, ...], stateful: bool) -> None:
+    """Only where one row can be told from another."""
+    if not isinstance(function, RowsOperator):
+        raise BadInput(
+            f"operator {name!r}: dead_letters needs a function of rows, made by sluicegate.by_row or in_pandas; of "
+            "other code Spark does not say which row failed (in SQL use try_cast, try_divide, from_json and a splitter)"
+        )
+    if stateful or len(reads) != 1:
+        raise BadInput(
+            f"operator {name!r}: dead_letters is for operators without state that read one stream: take the rows apart "
+            "in an operator before it"
+        )
+
+
 def _check_function(what: str, name: str, function: object) -> None:
     if not callable(function):
         raise BadInput(f"{what} {name!r}: {function!r} is no function that gives a DataFrame")
@@ -338,4 +410,4 @@ def check_retry(what: str, name: str, retry_for_s: float | None) -> None:
 
 def _check_name(what: str, name: str) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise BadInput(f"{what} name {name!r}: use letters, digits, _ and -, a letter first")
+        raise BadInput(f"{what} name {str(name)[:120]!r}: use letters, digits, _ and -, a letter first, at most 100")

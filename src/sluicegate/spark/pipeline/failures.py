@@ -12,6 +12,7 @@ from pathlib import Path
 from pyspark.errors import StreamingQueryException
 
 from sluicegate.errors import SluicegateError
+from sluicegate.runlog.redacted import redacted
 from sluicegate.spark.edges.spoiled import EdgeSpoiled
 
 _ERROR = re.compile(r"(?:Caused by: )?(?:[\w.$]*[.$])?([A-Za-z_]\w*)(?::\s*(.*))?")
@@ -19,6 +20,9 @@ _FRAME = re.compile(r"\s+\S")
 _OUR_FILES = re.compile(r'File "[^"]*sluicegate/(?:spark/edges|runlog)/')
 _SPARKS_OWN = "=== Streaming Query ==="
 _MOST = 300
+ROW_NOTE = "sluicegate: at "
+"""Begins the note on an error that says which row it came from."""
+_ROW = re.compile(rf"^{ROW_NOTE}(row \d+ of task \d+)$", re.MULTILINE)
 _SPOILED = re.compile(r"\bEdgeSpoiled: (.+)")
 """Python's class and the jar's have one name, and their text is one line."""
 
@@ -32,6 +36,8 @@ class Fault(StrEnum):
     SPOILED = "spoiled"
     """A file of an edge or a checkpoint is missing or was changed; the text says which and how to restore it."""
     FOLDER = "folder"
+    SOURCE = "source"
+    """A file that a stream of Spark's own reads cannot be read, or has other columns."""
     SERVICE = "service"
     MACHINE = "machine"
 
@@ -41,7 +47,7 @@ class Fault(StrEnum):
 
         Six tries take 15 s: a service that is down for less never stops an operator, whatever its client raises.
         """
-        return {Fault.CODE: 6, Fault.OURS: 3, Fault.FOLDER: 3, Fault.SPOILED: 1}.get(self)
+        return {Fault.CODE: 6, Fault.OURS: 3, Fault.FOLDER: 3, Fault.SOURCE: 3, Fault.SPOILED: 1}.get(self)
 
     @property
     def remedy(self) -> str:
@@ -52,6 +58,10 @@ class Fault(StrEnum):
             Fault.FOLDER: (
                 "a file of the pipeline's folder is missing or damaged, the operator's code is not at fault: restore "
                 "the folder from a copy and start again, or start in a new folder"
+            ),
+            Fault.SOURCE: (
+                "a file of its source is not as its schema says: replace or mend that file and start again in the same "
+                "folder, nothing is lost"
             ),
             Fault.SERVICE: (
                 "a service that it calls does not answer: bring that back and start again in the same folder, nothing "
@@ -69,8 +79,10 @@ class OperatorFailed(SluicegateError):
 
     exit_code = 1
 
-    def __init__(self, operator: str, batch: int | None, why: str, fault: Fault = Fault.CODE) -> None:
-        super().__init__(f"operator {operator!r} failed at batch {batch}: {why}; {fault.remedy}")
+    def __init__(self, operator: str, batch: int | None, why: str, fault: Fault = Fault.CODE, place: str = "") -> None:
+        """``place``: where the rows of that batch are, for who looks for the one that its code cannot take."""
+        where = f" (its rows: {place})" if place and fault is Fault.CODE else ""
+        super().__init__(f"operator {operator!r} failed at batch {batch}: {why}{where}; {fault.remedy}")
         self.operator = operator
         if fault is Fault.MACHINE:
             self.exit_code = 3
@@ -97,7 +109,16 @@ def failure_of(problem: StreamingQueryException, folder: Path) -> Failure:
         return Failure(str(lost), Fault.SPOILED)
     lines = _lines(problem)
     errors = list(_errors(lines))
-    return Failure(told(problem), _fault(lines, errors, told(problem), folder))
+    why, outside = told(problem), _file_outside(lines, folder)
+    if outside is not None:
+        return Failure(f"{why} (reading {outside})", Fault.SOURCE)
+    return Failure(why, _fault(lines, errors, why, folder))
+
+
+def _file_outside(lines: list[str], folder: Path) -> str | None:
+    """The file that Spark could not read or parse, where it is none of the pipeline's own."""
+    found = [match[1] for line in lines if (match := _READING.search(line))]
+    return found[-1] if found and not Path(found[-1]).is_relative_to(folder) else None
 
 
 def told(problem: StreamingQueryException) -> str:
@@ -110,14 +131,37 @@ def told(problem: StreamingQueryException) -> str:
     errors = list(_errors(lines))
     if errors:
         name, text = errors[-1]
-        return f"{name}: {text}"[:_MOST] if text else name
-    return next((line.strip() for line in lines if line.strip()), "no reason given")[:_MOST]
+        rows = _ROW.findall("\n".join(lines))
+        where = f" ({rows[-1]})" if rows else ""
+        return (redacted(f"{name}: {text}")[:_MOST] if text else name) + where
+    return redacted(next((line.strip() for line in lines if line.strip()), "no reason given"))[:_MOST]
 
 
 def spoiled(problem: object) -> EdgeSpoiled | None:
     """The file that is missing or was changed, where that is what stopped a query: no try can help then."""
     found = _SPOILED.findall(str(problem))
     return EdgeSpoiled(found[-1].strip()) if found else None
+
+
+def is_a_rows_fault(problem: BaseException) -> bool:
+    """Whether an error in a function of one's own may be the row's: neither a service's, the machine's nor the code's.
+
+    >>> [is_a_rows_fault(one) for one in (ValueError("unavailable"), KeyError("id"), TypeError("None"))]
+    [True, True, True]
+    >>> [is_a_rows_fault(one) for one in (TimeoutError(), MemoryError(), RuntimeError("it said 503"), NameError("x"))]
+    [False, False, False, False]
+    """
+    chain: BaseException | None = problem
+    seen = set[int]()
+    while chain is not None and id(chain) not in seen:
+        seen.add(id(chain))
+        if isinstance(chain, OSError | MemoryError | ImportError | NameError | SyntaxError):
+            return False
+        told = _SERVICES.search(type(chain).__name__) or _SERVICE_SAYS.search(str(chain))
+        if told and not isinstance(chain, _OF_VALUES):  # their texts quote the row, which may say anything
+            return False
+        chain = chain.__cause__ or chain.__context__
+    return True
 
 
 def _lines(problem: StreamingQueryException) -> list[str]:
@@ -165,6 +209,10 @@ _DAMAGE_SAYS = re.compile(
     r"Malformed log|state store.*(?:missing|corrupt|checksum)|checksum",
     re.IGNORECASE,
 )
+_STATE_SAYS = re.compile(r"CANNOT_LOAD_STATE_STORE|StateStoreErrors\$\.cannotLoad")
+"""In any line: of state that is torn the innermost error says no more than that a file has ended."""
+_OF_VALUES = (ValueError, LookupError, TypeError, ArithmeticError, AttributeError, AssertionError)
+_READING = re.compile(r"FAILED_READ_FILE.*? while reading file (?:file:/*(?=/))?(\S+?)\.?(?:\s|$)")
 _CRASHED = "Python worker exited unexpectedly"
 
 
@@ -175,7 +223,12 @@ def _fault(lines: list[str], errors: list[tuple[str, str]], why: str, folder: Pa
         return Fault.MACHINE
     if why.partition(":")[0] in _of_ours():
         return Fault.OURS
-    if _DAMAGE_SAYS.search(said) or str(folder) in said or any(map(_OUR_FILES.search, _last_traceback(lines))):
+    if (
+        any(map(_STATE_SAYS.search, lines))
+        or _DAMAGE_SAYS.search(said)
+        or str(folder) in said
+        or any(map(_OUR_FILES.search, _last_traceback(lines)))
+    ):
         return Fault.FOLDER
     if _CRASHED in said or (errors and errors[-1][0] in _SURE):
         return Fault.CODE

@@ -135,7 +135,7 @@ class ForeignSource:
         most = int(min(wanted.most_rows, self._cap))
         if self._query is None or self._in_force == (wanted.pace_s, most):
             return
-        left_s = self._began_s + wanted.pace_s - time.time()
+        left_s = min(self._began_s + wanted.pace_s - time.time(), wanted.pace_s)  # or the clock was set back
         with contextlib.suppress(Py4JError):  # a limit that cannot be set must not cost the batch
             self._limits.mostRows(self._query, most)
             self._limits.pause(self._query, max(int(left_s * 1e3), 0))

@@ -78,10 +78,12 @@ def _before(pipeline: Pipeline, step: Step) -> Step | None:
         return None
     (stream,) = step.inputs
     origin = pipeline.steps.get(stream)
-    if origin is None or origin.stateful or not origin.fuse or origin.outputs:
+    if origin is None or origin.stateful or not origin.fuse or len(origin.streams) > 1:
         return None
     if step.stateful and origin.source is not None:
         return None  # how many rows a stream of Spark's own gave is known by what comes out of its query
+    if stream in pipeline.topics:
+        return None
     readers = [other for other in pipeline.steps.values() if stream in other.inputs]
     kept = any(sink.stream == stream for sink in pipeline.sinks.values()) or stream in pipeline.closed.values()
     return origin if len(readers) == 1 and not kept else None

@@ -22,6 +22,7 @@ from sluicegate.spark.pipeline.fusion import COSTS, Group, groups_of
 
 _GUESSED_PER_S = 1000.0
 """Of one processor, before the first batches tell."""
+MICRO_BATCH, REAL_TIME = "micro-batch", "real-time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +41,30 @@ class Node:
 @dataclass(frozen=True, slots=True)
 class RunningGraph:
     """What the controller needs to know. ``kept`` are the streams with a sink; ``keep_s`` says how long their rows
-    stay, where that is not for good."""
+    stay, where that is not for good. In real-time ``mode`` all nodes are stages of one query."""
 
     name: str
     sources: tuple[str, ...]
     nodes: tuple[Node, ...]
     kept: tuple[str, ...]
     keep_s: Mapping[str, float] = field(default_factory=dict)
+    mode: str = MICRO_BATCH
 
     @classmethod
     def of(cls, pipeline: Pipeline, groups: tuple[Group, ...]) -> RunningGraph:
-        kept = tuple(dict.fromkeys(sink.stream for sink in pipeline.sinks.values()))
-        longest = {stream: max(s.keep_s for s in pipeline.sinks.values() if s.stream == stream) for stream in kept}
+        sunk = tuple(dict.fromkeys(sink.stream for sink in pipeline.sinks.values()))
+        dead = (step.dead_letters for step in pipeline.steps.values() if step.dead_letters is not None)
+        kept = tuple(dict.fromkeys((*sunk, *dead)))
+        longest = {stream: max(s.keep_s for s in pipeline.sinks.values() if s.stream == stream) for stream in sunk}
         keep_s = {stream: seconds for stream, seconds in longest.items() if math.isfinite(seconds)}
         nodes = tuple(_node(pipeline, group, kept) for group in groups)
         fed = tuple(n for n, s in pipeline.sources.items() if s.stream is None)
         return cls(pipeline.name, fed, nodes, kept, keep_s)
+
+    def with_key_groups(self, counts: Mapping[str, int]) -> RunningGraph:
+        """The same with as many key groups as state is in by now."""
+        nodes = tuple(replace(node, key_groups=counts.get(node.name, node.key_groups)) for node in self.nodes)
+        return replace(self, nodes=nodes)
 
     def node(self, name: str) -> Node:
         return next(node for node in self.nodes if node.name == name)
@@ -76,7 +85,7 @@ class RunningGraph:
             "kept": self.kept,
             "keep_s": dict(self.keep_s),
             "nodes": nodes,
-        }
+        } | ({"mode": self.mode} if self.mode != MICRO_BATCH else {})
         return sealed(json.dumps(document, indent=1))
 
     @classmethod
@@ -86,7 +95,8 @@ class RunningGraph:
         try:
             nodes = tuple(_node_from(entry) for entry in read["nodes"])
             keep_s = {str(stream): float(seconds) for stream, seconds in read.get("keep_s", {}).items()}
-            return cls(str(read["name"]), tuple(read["sources"]), nodes, tuple(read["kept"]), keep_s)
+            mode = str(read.get("mode", MICRO_BATCH))
+            return cls(str(read["name"]), tuple(read["sources"]), nodes, tuple(read["kept"]), keep_s, mode)
         except (KeyError, TypeError, AttributeError) as problem:
             raise ValueError("describes no pipeline") from problem
 
@@ -96,7 +106,8 @@ class RunningGraph:
         Nothing is known of what goes round a loop either, and all of it would be a loop without an end: so nothing is
         guessed to, until arrivals tell.
         """
-        operators = tuple(Operator(n.name, _GUESSED_PER_S, stateful=n.stateful, batch=COSTS) for n in self.nodes)
+        costs = None if self.mode == REAL_TIME else COSTS
+        operators = tuple(Operator(n.name, _GUESSED_PER_S, stateful=n.stateful, batch=costs) for n in self.nodes)
         edges: dict[tuple[str, str], Edge] = {}
         for node in self.nodes:
             for origin in self._origins(node):
@@ -140,7 +151,7 @@ def _node(pipeline: Pipeline, group: Group, kept: tuple[str, ...]) -> Node:
         writes=group.last.streams,
         stateful=group.stateful,
         key_groups=group.key_groups,
-        terminal=any(stream in kept for stream in group.last.streams),
+        terminal=any(stream in kept and stream != group.last.dead_letters for stream in group.last.streams),
         source=group.first.source,
     )
 

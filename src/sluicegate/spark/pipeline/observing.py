@@ -20,13 +20,14 @@ from dataclasses import dataclass, field, replace
 from sluicegate.domain import Batch, FleetSeen, Observation, OperatorObservation, Sojourn
 from sluicegate.domain.births import quantile_s
 from sluicegate.policy.key_groups import ranges
-from sluicegate.runlog.batch_log import BatchRecord, Tail
+from sluicegate.runlog.batch_log import BatchRecord, Tail, records_of
 from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.plan_file import PlanFile, PlanInForce
 from sluicegate.spark.act.fleet import read_fleet
 from sluicegate.spark.edges.backlog import Head
 from sluicegate.spark.edges.folder import FolderEdge
-from sluicegate.spark.edges.offsets import ends, last_batch
+from sluicegate.spark.edges.offsets import ends, last_batch, state_partitions
+from sluicegate.spark.observe.hot_key import read_hot_key
 from sluicegate.spark.observe.in_force import OVERDUE_S, InForce
 from sluicegate.spark.observe.instances import InstanceSpeeds
 from sluicegate.spark.observe.node_loads import read_nodes
@@ -100,8 +101,9 @@ class Observer:
     def observe(self, now_s: float) -> Observation:
         """What happened since the last time; the first time tells no rates, only what waits and what was learned."""
         fresh = {stream: head.look() for stream, head in self.heads.items()}
-        records = {name: [BatchRecord.from_json(line) for line in tail.lines()] for name, tail in self.tails.items()}
-        took_s, self.at_s = (now_s - self.at_s if self.at_s is not None else None), now_s
+        records = {name: list(records_of(tail.lines())) for name, tail in self.tails.items()}
+        # a clock that was set back tells nothing of the time between
+        took_s, self.at_s = (now_s - self.at_s if self.at_s is not None and now_s > self.at_s else None), now_s
         plan = PlanFile(self.layout.plan).read()
         for topics in self.topics.values():
             topics.look()
@@ -112,6 +114,7 @@ class Observer:
                 self._operator(node, fresh, records[node.name], took_s),
                 instance_per_s=self._speeds(node.name, records[node.name], running[node.name]),
                 group_s=next((r.group_s for r in reversed(records[node.name]) if r.group_s), ()),
+                hot_key=read_hot_key(self.layout.hot_key(node.name)) if node.stateful else None,
             )
             for node in self.graph.nodes
         }
@@ -135,7 +138,7 @@ class Observer:
             starting=starting or any(age_s <= OVERDUE_S for _, _, age_s in pending),
             overdue=overdue,
             fleet=fleet,
-            groups={node.name: _groups(node, plan, running) for node in self.graph.nodes if node.stateful},
+            groups={node.name: self._groups(node, plan, running) for node in self.graph.nodes if node.stateful},
             unmeasured=frozenset(node.name for node in self.graph.nodes if node.name not in self.learned),
             requested={node.name: plan.of(node.name).processors for node in self.graph.nodes},
         )
@@ -215,6 +218,12 @@ class Observer:
         each = (seen.queue_rows or 0.0) / running
         return replace(seen, instance_queues=tuple(each + rows for rows in left)) if left else seen
 
+    def _groups(self, node: Node, plan: PlanInForce, running: Mapping[str, int]) -> tuple[int, ...]:
+        """The tasks of a stateful operator's key groups, as planned; before that, neighbours together."""
+        there = state_partitions(self.layout.checkpoint(node.name)) or node.key_groups
+        planned = plan.of(node.name).groups
+        return planned if len(planned) == there else ranges(there, min(running[node.name], there))
+
     def queue(self, node: Node) -> int:
         """Rows on the edges or topics ``node`` reads that no batch of it has taken."""
         if node.name in self.topics:
@@ -223,11 +232,6 @@ class Observer:
         planned = last_batch(checkpoint)
         taken = ends(checkpoint, planned) if planned is not None else {}
         return sum(self.heads[s].rows - self.heads[s].rows_before(taken.get(s, 0)) for s in node.reads)
-
-
-def _groups(node: Node, plan: PlanInForce, running: Mapping[str, int]) -> tuple[int, ...]:
-    """The tasks of a stateful operator's key groups, as planned; before that, neighbours together."""
-    return plan.of(node.name).groups or ranges(node.key_groups, min(running[node.name], node.key_groups))
 
 
 def _still_to_come(

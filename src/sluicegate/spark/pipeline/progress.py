@@ -72,7 +72,8 @@ class ProgressLog:
             if note is None:
                 continue
             work = self._tasks.of_batch(str(progress["runId"]), batch)
-            if work.total_s is None and time.time() < note.published_s + _METRICS_LAG_S and not self._ended.is_set():
+            young = abs(time.time() - note.published_s) < _METRICS_LAG_S  # or the clock was set back
+            if work.total_s is None and young and not self._ended.is_set():
                 return
             append_line(known.log, record_of(progress, note, work).to_json())
             for done in [number for number in known.writer.notes if number <= batch]:
@@ -104,4 +105,6 @@ def record_of(progress: Mapping[str, Any], note: BatchNote, work: Work) -> Batch
         task_s=work.task_s,
         task_rows=note.task_rows if len(note.task_rows) == len(work.task_s) else (),
         group_s=note.group_s,
+        task_on=work.task_on,
+        task_at=note.places if len(note.places) == len(work.task_on) else (),
     )

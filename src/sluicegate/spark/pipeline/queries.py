@@ -19,10 +19,14 @@ from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.act.group_loads import GroupLoads
 from sluicegate.spark.edges.backlog import Backlog
+from sluicegate.spark.edges.edge import Edge
 from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.edges.offsets import state_partitions
 from sluicegate.spark.edges.pace import Pace
 from sluicegate.spark.edges.planner import EdgePlanner
 from sluicegate.spark.kafka.connector import with_connector
+from sluicegate.spark.kafka.edge import KafkaEdge
+from sluicegate.spark.kafka.records import PIECES, check_columns, received
 from sluicegate.spark.pipeline.batch_writer import BatchWriter
 from sluicegate.spark.pipeline.declaration import OUTPUT, Pipeline, Step
 from sluicegate.spark.pipeline.event_time import (
@@ -37,6 +41,7 @@ from sluicegate.spark.pipeline.event_time import (
 from sluicegate.spark.pipeline.foreign import ForeignSource
 from sluicegate.spark.pipeline.fusion import Group
 from sluicegate.spark.pipeline.planned_stream import read_by
+from sluicegate.spark.pipeline.row_functions import DEAD_LETTERS, DEAD_SCHEMA, ROWS, RowsOperator
 
 _WAIT_S = 0.2
 """How long a source holds its answer back while nothing is new; also what stopping may have to wait for."""
@@ -65,6 +70,11 @@ class Prepared:
     writer: BatchWriter
     planners: tuple[EdgePlanner, ...]
 
+    @property
+    def key_groups(self) -> int:
+        """Those its state is in, which may be another number by now than was declared."""
+        return self.group.key_groups if self.writer.groups is None else self.writer.groups.number
+
 
 def prepare(pipeline: Pipeline, groups: tuple[Group, ...], spark: SparkSession, layout: Layout) -> list[Prepared]:
     """Build every group's stream, upstream first, and make the edges they write to."""
@@ -78,12 +88,15 @@ def prepare(pipeline: Pipeline, groups: tuple[Group, ...], spark: SparkSession, 
         stream, planners, nodes = _stream(Wiring(pipeline, groups, spark, layout), group, schemas)
         written = _written(group, stream.schema)
         for name in group.last.streams:
-            schemas[name] = written
-            FolderEdge(layout.edge(name)).create(written.json())
+            schemas[name] = written if name != group.last.dead_letters else _schema(name, DEAD_SCHEMA)
+            if name in pipeline.topics:
+                check_columns(group.last.name, written)
+            _edge(pipeline, layout, name).create(schemas[name].json())
         writer = _writer(pipeline, group, layout, planners)
         if is_in(stream):
             writer.watermark = QueryWatermark(spark, nodes)
-            writer.timed = frozenset(writer.writes if event_times(written) else ())
+            timed = set(writer.writes) - ({DEAD_LETTERS} if writer.skips else set())
+            writer.timed = frozenset(timed if event_times(written) else ())
             for planner in planners:
                 planner.owes = writer.another_is_due
         if group.first.source is not None:
@@ -91,6 +104,12 @@ def prepare(pipeline: Pipeline, groups: tuple[Group, ...], spark: SparkSession, 
         prepared.append(Prepared(group, stream, writer, planners))
     _check_loops(pipeline, schemas)
     return prepared
+
+
+def _edge(pipeline: Pipeline, layout: Layout, stream: str) -> Edge:
+    """Where the rows of a stream lie: in files, or in the topic that was declared for it."""
+    topic = pipeline.topics.get(stream)
+    return FolderEdge(layout.edge(stream)) if topic is None else KafkaEdge(layout.edge(stream), topic)
 
 
 def start_query(spark: SparkSession, one: Prepared, name: str) -> StreamingQuery:
@@ -111,7 +130,7 @@ def start_query(spark: SparkSession, one: Prepared, name: str) -> StreamingQuery
 def _start_query(spark: SparkSession, one: Prepared, name: str) -> StreamingQuery:
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", one.group.name)
     before = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", str(one.group.key_groups))
+    spark.conf.set("spark.sql.shuffle.partitions", str(one.key_groups))
     try:
         return (
             one.stream.writeStream.queryName(name)
@@ -150,7 +169,7 @@ def _stream(
     if first.source is not None:
         stream = _built(first.name, lambda: with_connector(wiring.spark, first.function))
     else:
-        stream = without_replaced(_built(first.name, lambda: first.function(*unions)), nodes)
+        stream = without_replaced(_built(first.name, lambda: _called(first, *unions)), nodes)
     for step in group.steps[1:]:
         stream = without_replaced(_next(step, stream), nodes)
     if is_defined_twice(stream):
@@ -174,7 +193,15 @@ def _foreign(wiring: Wiring, group: Group, stream: DataFrame) -> ForeignSource:
 
 
 def _next(step: Step, stream: DataFrame) -> DataFrame:
-    return _built(step.name, lambda: step.function(stream))
+    return _built(step.name, lambda: _called(step, stream))
+
+
+def _called(step: Step, *streams: DataFrame) -> DataFrame:
+    """What a step's function makes of its streams; with dead letters also of the rows that it cannot take."""
+    if step.dead_letters is not None and isinstance(step.function, RowsOperator):
+        (stream,) = streams
+        return step.function.with_dead_letters(stream, step.name)
+    return step.function(*streams)
 
 
 def _built(name: str, build: Callable[[], object]) -> DataFrame:
@@ -213,9 +240,10 @@ def _read(
     wiring: Wiring, name: str, group: Group, schema: StructType, pace: Pace
 ) -> tuple[EdgePlanner, DataFrame, tuple[EdgeNode, ...]]:
     layout, edge = wiring.layout, wiring.pipeline.closed.get(name, name)
+    topic = wiring.pipeline.topics.get(edge)
     planner = EdgePlanner(
         name=f"{group.name}:{name}:{uuid.uuid4().hex}",
-        edge=FolderEdge(layout.edge(edge)),
+        edge=_edge(wiring.pipeline, layout, edge),
         operator=group.name,
         plan=PlanFile(layout.plan),
         hold=layout.hold,
@@ -223,7 +251,9 @@ def _read(
         ahead=_ahead(wiring, group),
         pace=pace,
     )
-    return planner, *marked(read_by(wiring.spark, planner).schema(schema).load(), edge, schema)
+    reader = read_by(wiring.spark, planner)
+    stream = reader.schema(schema).load() if topic is None else received(reader.schema(PIECES).load(), topic, schema)
+    return planner, *marked(stream, edge, schema)
 
 
 def _ahead(wiring: Wiring, group: Group) -> tuple[Backlog, ...]:
@@ -241,6 +271,9 @@ def _ahead(wiring: Wiring, group: Group) -> tuple[Backlog, ...]:
 
 
 def _written(group: Group, schema: StructType) -> StructType:
+    if group.last.dead_letters is not None:
+        left_out = {OUTPUT, *_schema(group.name, DEAD_SCHEMA).names}
+        return StructType([field for field in schema.fields if field.name not in left_out])
     if not group.last.outputs:
         return schema
     if OUTPUT not in schema.names:
@@ -250,22 +283,29 @@ def _written(group: Group, schema: StructType) -> StructType:
 
 def _writer(pipeline: Pipeline, group: Group, layout: Layout, planners: tuple[EdgePlanner, ...]) -> BatchWriter:
     step = group.last
-    outputs = dict(zip(step.outputs or ("",), step.streams, strict=True))
+    outputs = dict(zip(_outputs(step), step.streams, strict=True))
     names = {stream: output for output, stream in outputs.items()}
     sinks = tuple((names[s.stream], s.write) for s in pipeline.sinks.values() if s.stream in names and s.write)
     reads = [pipeline.closed.get(name, name) for name in group.first.inputs]
+    checkpoint = layout.checkpoint(group.name)
     return BatchWriter(
         operator=group.name,
-        checkpoint=layout.checkpoint(group.name),
+        checkpoint=checkpoint,
         plan=PlanFile(layout.plan),
-        reads={name: FolderEdge(layout.edge(name)) for name in reads},
-        writes={output: FolderEdge(layout.edge(stream)) for output, stream in outputs.items()},
+        reads={name: _edge(pipeline, layout, name) for name in reads},
+        writes={output: _edge(pipeline, layout, stream) for output, stream in outputs.items()},
         planners=planners,
-        groups=GroupLoads(group.key_groups) if group.stateful else None,
+        groups=GroupLoads(state_partitions(checkpoint) or group.key_groups) if group.stateful else None,
         sinks=sinks,
         passing=not any(sink.stream in names and sink.keep_s for sink in pipeline.sinks.values()),
+        skips=step.dead_letters is not None,
         loops=frozenset(output for output, stream in outputs.items() if stream in pipeline.closed.values()),
     )
+
+
+def _outputs(step: Step) -> tuple[str, ...]:
+    """What rows say in their column ``output``, in the order of the step's streams."""
+    return (ROWS, DEAD_LETTERS) if step.dead_letters is not None else step.outputs or ("",)
 
 
 def _check_unions(pipeline: Pipeline, step: Step, schemas: Mapping[str, StructType]) -> None:

@@ -1,7 +1,8 @@
 """When a failed operator is tried again, and when it stops: each operator for itself, the others go on.
 
-Pauses double from half a second to thirty. What a retry may help (a service, the machine) is tried for ever, or for as
-long as the user says; an error that comes again and again at the same batch and is the code's own stops the operator.
+The first try is made at once, pauses then double from half a second to thirty. What a retry may help (a service, the
+machine) is tried for ever, or for as long as the user says; an error that comes again and again at the same batch and
+is the code's own stops the operator.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ LOG = logging.getLogger("sluicegate.pipeline")
 
 def pause_s(tries: int) -> float:
     """
-    >>> [pause_s(tries) for tries in (1, 2, 3, 6, 7, 500)]
-    [0.5, 1.0, 2.0, 16.0, 30.0, 30.0]
+    >>> [pause_s(tries) for tries in (1, 2, 3, 7, 8, 500)]
+    [0.0, 0.5, 1.0, 16.0, 30.0, 30.0]
     """
-    return min(_FIRST_PAUSE_S * 2.0 ** min(tries - 1, 10), _MOST_PAUSE_S)
+    return min(_FIRST_PAUSE_S * 2.0 ** min(tries - 2, 10), _MOST_PAUSE_S) if tries > 1 else 0.0
 
 
 def after(before: Failing | None, failed: Failing, failure: Failure, limit_s: float | None, now_s: float) -> Failing:
@@ -47,11 +48,13 @@ class Recovery:
     def __init__(self, path: Path, limits_s: Mapping[str, float | None]) -> None:
         self._path, self._limits_s = path, limits_s
         self.failing: dict[str, Failing] = {}
+        self._places: dict[str, str] = {}
         self.past: list[str] = []
         """Failures that are over, a line each."""
         self._write()
 
-    def failed(self, operator: str, batch: int, failure: Failure, now_s: float) -> Failing:
+    def failed(self, operator: str, batch: int, failure: Failure, now_s: float, place: str = "") -> Failing:
+        self._places[operator] = place
         first = Failing(operator, batch, now_s, 1, 1, failure.why, failure.fault.value, None)
         before = self.failing.get(operator)
         if before is not None and before.batch != batch:  # that one came through before anybody looked
@@ -68,7 +71,10 @@ class Recovery:
 
     def is_due(self, operator: str, now_s: float) -> bool:
         next_try_s = self.failing[operator].next_try_s
-        return next_try_s is not None and now_s >= next_try_s
+        if next_try_s is None:
+            return False
+        # further ahead than any pause: the clock was set back meanwhile
+        return now_s >= next_try_s or next_try_s - now_s > _MOST_PAUSE_S
 
     def succeeded(self, operator: str, now_s: float) -> None:
         over = self.failing.pop(operator)
@@ -88,7 +94,7 @@ class Recovery:
     def problem_of(self, one: Failing) -> SluicegateError:
         if one.fault == Fault.SPOILED:
             return EdgeSpoiled(one.why)
-        return OperatorFailed(one.operator, one.batch, one.why, Fault(one.fault))
+        return OperatorFailed(one.operator, one.batch, one.why, Fault(one.fault), self._places.get(one.operator, ""))
 
     def _write(self) -> None:
         with contextlib.suppress(OSError):  # a full disk may be the very failure

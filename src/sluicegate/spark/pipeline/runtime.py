@@ -23,8 +23,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sluicegate.errors import BadInput, SluicegateError, StillWaiting
-from sluicegate.runlog.batch_log import BatchRecord, Tail
+from sluicegate.runlog.batch_log import BatchRecord, Tail, records_of
 from sluicegate.runlog.failures import Failing
+from sluicegate.runlog.fault_point import fault_point
 from sluicegate.runlog.files import write_whole
 from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.lock import locked, no_room
@@ -32,7 +33,8 @@ from sluicegate.runlog.plan_file import PlanFile, PlanInForce
 from sluicegate.spark.edges.feed import Feed
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.kept import read_stream
-from sluicegate.spark.edges.offsets import committed, last_batch, last_committed
+from sluicegate.spark.edges.offsets import committed, last_batch, last_committed, place_of
+from sluicegate.spark.observe.hot_key import HotKeys
 from sluicegate.spark.observe.node_loads import NodeLog
 from sluicegate.spark.observe.task_times import TaskTimes
 from sluicegate.spark.pipeline.declaration import Pipeline, check_retry
@@ -42,12 +44,23 @@ from sluicegate.spark.pipeline.planned_stream import forget
 from sluicegate.spark.pipeline.progress import ProgressLog, Watched
 from sluicegate.spark.pipeline.queries import Prepared, prepare, start_query
 from sluicegate.spark.pipeline.recovery import Recovery
+from sluicegate.spark.pipeline.regroup import Hands, Regrouping, settle_regroup
 from sluicegate.spark.pipeline.retention import Retention
 from sluicegate.spark.pipeline.settled import between_batches, only_timers
-from sluicegate.spark.pipeline.start_checks import check_checkpoint, check_pace, check_processors, check_same
+from sluicegate.spark.pipeline.start_checks import (
+    added_dead_letters,
+    begin_dead_letters,
+    check_checkpoint,
+    check_key_groups,
+    check_pace,
+    check_processors,
+    check_same,
+)
 from sluicegate.spark.session import spark_is_gone
 
 _LOOK_EVERY_S = 0.5
+_ENDS_WITHIN_S = 1.0
+"""A query whose batch has failed: until then Spark has ended it, else the next look finds it."""
 _CLEAN_EVERY_S = 2.0
 _WORKS_AGAIN_S = 5.0
 """A query that was tried again, has run for so long and has no batch to finish is no longer failing."""
@@ -79,18 +92,23 @@ def start(
     layout = Layout(Path(folder).absolute())
     groups = fused(pipeline, fuse)
     graph = RunningGraph.of(pipeline, groups)
-    for name, k in (processors or {}).items():
-        check_processors(graph, name, k)
     lock = locked(layout)
     try:
         check_same(layout, graph)
+        added = added_dead_letters(layout, graph)
         layout.hold.unlink(missing_ok=True)
+        for node in graph.nodes:
+            settle_regroup(layout, node)
         prepared = prepare(pipeline, groups, spark, layout)
+        now = graph.with_key_groups({one.group.name: one.key_groups for one in prepared})
+        for name, k in (processors or {}).items():
+            check_processors(now, name, k)
         for one in prepared:
+            begin_dead_letters(one, layout, added)
             check_checkpoint(one, layout)
         write_whole(layout.description, graph.to_json())
         PlanFile(layout.plan).add({node.name: (processors or {}).get(node.name, 1) for node in graph.nodes})
-        return Running(pipeline, spark, layout, graph, prepared, lock, retry_for_s, when_stopped)
+        return Running(pipeline, spark, layout, now, prepared, lock, retry_for_s, when_stopped)
     except OSError as problem:
         lock.close()
         raise no_room(layout, problem) from problem
@@ -133,10 +151,23 @@ class Running:
         """What ended the whole pipeline."""
         self.restarts = self._recovery.past
         """What failed and is over, a line each."""
+        hands = Hands(self._rests, self._stop_alone, self._start, lambda: self._stopping)
+        self._regrouping = Regrouping(spark, layout, self._prepared, hands)
+        self._hot_keys = {
+            name: HotKeys(
+                one.stream,
+                layout.hot_key(name),
+                tuple(e for e in one.writer.reads.values() if isinstance(e, FolderEdge)),
+            )
+            for name, one in self._prepared.items()
+            if one.writer.groups is not None
+        }
         self._retention = Retention(layout, graph)
         self.also_check: list[Callable[[], None]] = []
         """What else ``check`` asks; each raises what went wrong beside the pipeline."""
-        self._ended, self._stopping = threading.Event(), False
+        self._ended, self._stopping, self._trouble = threading.Event(), False, threading.Event()
+        for one in self._prepared.values():
+            one.writer.trouble = self._trouble
         self._closed: frozenset[str] = frozenset()
         self._watcher = threading.Thread(target=self._watch, name=f"sluicegate-{pipeline.name}", daemon=True)
         try:
@@ -172,6 +203,13 @@ class Running:
             check_processors(self.graph, name, k)
         self._plan.change({name: replace(plan.of(name), processors=k, shares=()) for name, k in processors.items()})
 
+    def set_key_groups(self, counts: Mapping[str, int]) -> None:
+        """Ask for another number of key groups; the operator alone stands still until its state is repartitioned."""
+        plan = self.plan()
+        for name, count in counts.items():
+            check_key_groups(self.graph, name, count)
+        self._plan.change({name: replace(plan.of(name), key_groups=count, groups=()) for name, count in counts.items()})
+
     def set_paces(self, pace_s: Mapping[str, float]) -> None:
         """Let operators start a batch at most so often; 0 is back to back."""
         plan = self.plan()
@@ -191,7 +229,7 @@ class Running:
 
     def records(self, name: str) -> list[BatchRecord]:
         """The batches of one operator that are still in its log."""
-        return [BatchRecord.from_json(line) for line in Tail(self.layout.batches(name)).lines()]
+        return list(records_of(Tail(self.layout.batches(name)).lines()))
 
     def read(self, stream: str) -> DataFrame:
         """All rows now on a stream whose edge is kept, as a plain DataFrame; for as long as its sink says."""
@@ -254,6 +292,8 @@ class Running:
             one.writer.held = True
         try:
             write_whole(self.layout.hold, "stopping\n")
+            fault_point("stopping")
+            self._regrouping.join(timeout_s)
             self._wait(self._between_batches, self._planned, timeout_s, lambda: _NO_END)
         except (SluicegateError, OSError) as problem:
             self.restarts.append(str(problem))
@@ -271,6 +311,8 @@ class Running:
             look()
 
     def _caught_up(self, name: str) -> bool:
+        if name in self._regrouping.moving:
+            return False
         writer = self._prepared[name].writer
         busy = not between_batches(writer.checkpoint) or writer.another_is_due()
         if busy and not only_timers(writer.checkpoint):
@@ -334,10 +376,10 @@ class Running:
     def _watch(self) -> None:
         """Try again what failed; delete what every reader has committed. What ends all of it is told."""
         cleaned = time.monotonic()
-        while not self._ended.wait(_LOOK_EVERY_S) and self.problem is None:
+        while not self._ends_before_the_next_look() and self.problem is None:
             try:
-                for name, query in list(self._queries.items()):
-                    self._mind(name, query, time.time())
+                for name in self._prepared:
+                    self._mind(name, time.time())
                 if time.monotonic() - cleaned >= _CLEAN_EVERY_S:
                     cleaned = time.monotonic()
                     # a file that cannot be read stops its reader, which says so, and not everybody else
@@ -352,11 +394,26 @@ class Running:
                     f"Spark or the disk failed ({type(problem).__name__}: {problem}): start again in the same folder"
                 )
 
-    def _mind(self, name: str, query: StreamingQuery, now_s: float) -> None:
-        """Note an operator that failed or works again, and start it when it is time."""
+    def _ends_before_the_next_look(self) -> bool:
+        """Wait for the next look, which comes as soon as a query has ended by a batch that failed."""
+        if self._trouble.wait(_LOOK_EVERY_S):
+            self._trouble.clear()
+            until = time.monotonic() + _ENDS_WITHIN_S
+            with contextlib.suppress(Py4JError, OSError):  # the look itself says what became of Spark
+                while not self._one_has_ended() and time.monotonic() < until:
+                    if self._ended.wait(0.02):
+                        break
+        return self._ended.is_set()
+
+    def _one_has_ended(self) -> bool:
+        return any(not query.isActive for name, query in list(self._queries.items()) if name not in self._down)
+
+    def _mind(self, name: str, now_s: float) -> None:
+        """Note an operator that failed or works again, start it when it is time, bring its key groups to the plan."""
         known = self._recovery.failing.get(name)
-        if self._stopping or (known is not None and known.stopped):
+        if self._stopping or (known is not None and known.stopped) or name in self._regrouping.moving:
             return
+        query = self._queries[name]
         if name in self._down:
             if self._recovery.is_due(name, now_s):
                 self._start_again(name)
@@ -366,14 +423,27 @@ class Running:
                 raise gone
             self._down.add(name)
             problem = query.exception()
-            self._failed(name, ENDED if problem is None else failure_of(problem, self.layout.folder))
+            failure = ENDED if problem is None else failure_of(problem, self.layout.folder)
+            if self._regrouping.undo(name, failure.why):
+                self._start_again(name)
+            else:
+                self._failed(name, failure)
+                if self._recovery.is_due(name, time.time()):
+                    self._start_again(name)
         elif known is not None and self._works_again(name, query, known, now_s):
             self._recovery.succeeded(name, now_s)
+        elif known is None:
+            groups = self._prepared[name].writer.groups
+            if groups is not None:
+                self._hot_keys[name].look(groups.told_s)
+            self._regrouping.mind(name)
+            self._regrouping.begin(name, self.plan().of(name).key_groups)
 
     def _failed(self, name: str, failure: Failure) -> None:
         """Of the batch that is not committed; Spark runs it again with the same rows."""
         done = last_committed(self._checkpoint(name))
-        self._recovery.failed(name, 0 if done is None else done + 1, failure, time.time())
+        batch = 0 if done is None else done + 1
+        self._recovery.failed(name, batch, failure, time.time(), place_of(self._checkpoint(name), batch))
 
     def _start_again(self, name: str) -> None:
         try:
@@ -404,10 +474,24 @@ class Running:
         self._retention.clean(done, time.time())
 
     def _start(self, name: str) -> None:
+        self.graph = self.graph.with_key_groups({name: self._prepared[name].key_groups})
         self._queries[name] = start_query(self.spark, self._prepared[name], self._names[name])
+
+    def _rests(self, name: str) -> bool:
+        """Whether an operator is between two batches, and has been for a moment."""
+        before = last_batch(self._checkpoint(name))
+        if not self._settled(name, self._queries[name]):
+            time.sleep(0.05)
+            return False
+        time.sleep(_STABLE_S)
+        return self._settled(name, self._queries[name]) and last_batch(self._checkpoint(name)) == before
+
+    def _stop_alone(self, name: str) -> None:
+        self._queries[name].stop()
 
     def _close(self) -> None:
         self._ended.set()
+        self._trouble.set()
         if self._watcher.is_alive():
             self._watcher.join()
         self._recovery.close(time.time())

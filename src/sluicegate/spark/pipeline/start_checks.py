@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import time
 
 from sluicegate.errors import BadInput
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.edges.chain import check_reader, check_writer
+from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.offsets import check_checkpoint_files, committed, last_batch, last_committed
 from sluicegate.spark.pipeline.graph import RunningGraph, read_graph
 from sluicegate.spark.pipeline.queries import Prepared
+from sluicegate.spark.pipeline.row_functions import is_dead_letters
 
 
 def check_same(layout: Layout, graph: RunningGraph) -> None:
@@ -19,19 +22,39 @@ def check_same(layout: Layout, graph: RunningGraph) -> None:
         return
     if known.name != graph.name:
         raise BadInput(f"{layout.folder} belongs to pipeline {known.name!r}, not {graph.name!r}: choose another folder")
-    shapes = [{(n.name, n.reads, n.writes, n.stateful, n.key_groups) for n in g.nodes} for g in (known, graph)]
+    new = added_dead_letters(layout, graph)
+    shapes = [
+        {(n.name, n.reads, tuple(w for w in n.writes if w not in new), n.stateful, n.key_groups) for n in g.nodes}
+        for g in (known, graph)
+    ]
     if shapes[0] != shapes[1]:
         changed = sorted({one[0] for one in shapes[0] ^ shapes[1]})
         raise BadInput(
             f"the operators {', '.join(changed)} are joined otherwise than in {layout.folder}: code may change between "
             "two runs, the graph, key groups and fusion may not; start in a new folder"
         )
-    if set(known.kept) != set(graph.kept):
-        changed = sorted(set(known.kept) ^ set(graph.kept))
+    if set(known.kept) != set(graph.kept) - new:
+        changed = sorted(set(known.kept) ^ (set(graph.kept) - new))
         raise BadInput(
             f"the sinks of {', '.join(changed)} changed: what {layout.folder} has of them would be deleted, or is not "
             "whole; give the same sinks, or start in a new folder"
         )
+
+
+def added_dead_letters(layout: Layout, graph: RunningGraph) -> set[str]:
+    """The streams of dead letters that a pipeline has and the one in its folder has not."""
+    known = read_graph(layout)
+    written = {stream for node in known.nodes for stream in node.writes} if known is not None else set[str]()
+    dead = {stream for node in graph.nodes for stream in node.writes if is_dead_letters(node.name, stream)}
+    return dead - written if known is not None else set()
+
+
+def begin_dead_letters(one: Prepared, layout: Layout, added: set[str]) -> None:
+    """Let the dead letters of an operator that has run without them begin with its next batch."""
+    finished = last_committed(one.writer.checkpoint)
+    stream = one.group.last.dead_letters
+    if stream in added and finished is not None:
+        FolderEdge(layout.edge(stream)).begin_after(finished, time.time())
 
 
 def check_checkpoint(one: Prepared, layout: Layout) -> None:
@@ -69,6 +92,15 @@ def check_processors(graph: RunningGraph, name: str, k: int) -> None:
     if not isinstance(k, int) or k < 1 or (node.stateful and k > node.key_groups):
         most = f" and at most its {node.key_groups} key groups" if node.stateful else ""
         raise BadInput(f"processors of {name!r} is {k}: give at least 1{most}")
+
+
+def check_key_groups(graph: RunningGraph, name: str, count: int) -> None:
+    """A number of key groups for an operator that has state."""
+    stateful = [node.name for node in graph.nodes if node.stateful]
+    if name not in stateful:
+        raise BadInput(f"key groups of {name!r}: the operators with state are {', '.join(stateful) or 'none'}")
+    if not isinstance(count, int) or count < 1:
+        raise BadInput(f"key groups of {name!r} is {count}: give at least 1")
 
 
 def check_pace(graph: RunningGraph, name: str, pace_s: float) -> None:

@@ -6,9 +6,17 @@ import { compact, count, rate, rows, seconds, share } from "./format.js";
 
 const scv = (value) => (typeof value === "number" ? value.toFixed(2) : "–");
 
+// Of the topics that an attached query reads: who has nothing to read, and whose rows nobody takes.
+const partitions = (topics) => {
+  if (!topics) return {};
+  const named = ["idle", "stuck"].filter((state) => topics[state]?.length).map((state) => `${state}: ${topics[state].join(", ")}`);
+  return { partitions: topics.problem ?? [`${topics.partitions}`, ...named].join(", ") };
+};
+
 const facts = (tick, name) => {
   const operator = tick?.operators?.[name] ?? {};
   return {
+    ...partitions(tick?.topics?.[name]),
     "in force": count(tick?.running?.[name] ?? null, "processor"),
     "rows arrive": rate(operator.arrivals_per_s),
     "one processor serves": rate(operator.service_per_s),
@@ -42,6 +50,7 @@ export class OperatorDialog {
       ...Object.entries(facts(run.tick, name)).map(([what, value]) => html("div", {}, html("dt", {}, what), html("dd", {}, value))));
     this.dialog.showModal();
     this.build();
+    if (!run.tick?.operators?.[name]) return; // of another application: its own dashboard has its past
     const series = await ask(`/api/series?operator=${encodeURIComponent(name)}&from=${span[0]}&to=${span[1]}&points=400`);
     const { utilisation, queue_rows: waiting } = series.columns;
     this.busy.show(span, [series.at_s, utilisation], {}, `How busy ${name} was over time.`);

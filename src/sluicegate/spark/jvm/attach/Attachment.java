@@ -18,12 +18,15 @@ import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
 import sluicegate.NodeLoads;
 
 /** One application that is attached: what is known of it, the plan in force, and the threads that keep both current. */
 public final class Attachment {
   private static final String KEYS = "spark.sluicegate.";
   private static final Set<SparkSession> RULED = Collections.newSetFromMap(new WeakHashMap<>());
+  private static final Set<SparkContext> MET = Collections.newSetFromMap(new WeakHashMap<>());
   private static volatile Attachment current;
 
   final SparkContext context;
@@ -38,9 +41,15 @@ public final class Attachment {
   private final Map<String, Map<String, Integer>> seated = new ConcurrentHashMap<>();
   private final Map<String, StatePlaces.Placed> places = new ConcurrentHashMap<>();
   private final ScheduledExecutorService clock = Executors.newSingleThreadScheduledExecutor(Attachment::daemon);
+  private final ScheduledExecutorService lister = Executors.newSingleThreadScheduledExecutor(Attachment::daemon);
+  final FilesSeen files = new FilesSeen(this);
   private final Watch watch;
   private final ExecutorLever lever = new ExecutorLever(this);
+  private final PaceLever pace = new PaceLever(this);
+  private final SplitLever split = new SplitLever(this);
+  private final boolean paces;
   private final ControllerProcess controller;
+  private final Topics topics;
   private volatile SparkSession session;
   private volatile WantedPlan plan = WantedPlan.NONE;
   private volatile String planStamp;
@@ -49,15 +58,18 @@ public final class Attachment {
 
   private Attachment(SparkContext context, String application) throws Exception {
     this.context = context;
-    guard = new Guard(context.conf().get(KEYS + "test.faults", ""));
+    guard = new Guard(context.conf().get(KEYS + "test.faults", ""), context::isStopped);
     String version = context.conf().get(KEYS + "test.version", context.version());
     touches = SparkInternals.tried(version);
-    if (!touches) {
-      guard.once("Spark " + version + " was not tried (" + SparkInternals.TRIED + "x was): it observes, and moves nothing");
-    } else {
+    if (touches) {
       SparkInternals.forgetStore(); // what executors will call: better it fails here
     }
     folder = new RunFolder(folderOf(context, application));
+    guard.heardBy(folder::said);
+    if (!touches) {
+      guard.once("Spark " + version + " was not tried (" + SparkInternals.TRIED + "x was): it observes, and moves nothing");
+    }
+    paces = context.conf().getBoolean(KEYS + "pace", false);
     noExecutors = ExecutorLever.refusal(context);
     if (noExecutors != null && context.conf().contains(KEYS + "executors")) {
       guard.once("executors are not moved: " + noExecutors);
@@ -69,10 +81,13 @@ public final class Attachment {
     String python = context.conf().get(KEYS + "python", "python3");
     boolean wanted = !context.conf().get(KEYS + "controller", "process").equals("none");
     controller = wanted ? new ControllerProcess(this, python) : null;
+    topics = new Topics(this);
     every(200, "plan", this::readPlan);
     every(500, "executors", this::moveExecutors);
+    every(200, "sources", this::moveSources);
     every(1000, "controller", this::watchController);
     every(1000, "nodes", this::writeNodes);
+    lister.scheduleWithFixedDelay(() -> guard.run("files", files::look), 1000, 1000, TimeUnit.MILLISECONDS);
   }
 
   /** The attachment of this process; null where there is none. */
@@ -86,15 +101,40 @@ public final class Attachment {
       return "";
     }
     detach(); // what is left of an application that this process ran before
+    MET.add(context);
+    Attachment made = null;
     try {
-      Attachment made = new Attachment(context, application);
-      context.addSparkListener(made.watch);
-      made.guard.run("tab", () -> made.untab = Tab.attach(made));
+      made = new Attachment(context, application);
+      made.begin();
       current = made;
       return "";
     } catch (Throwable problem) {
-      Guard.say("not attached, the application goes on without: " + problem);
-      return problem.toString();
+      if (made != null) {
+        made.close();
+      }
+      Guard.say("not attached, the application goes on without: " + Guard.words(problem));
+      return Guard.words(problem);
+    }
+  }
+
+  private void begin() throws Exception {
+    guard.fault("attach");
+    context.addSparkListener(watch);
+    guard.run("tab", () -> untab = Tab.attach(this));
+  }
+
+  /** Where the application's own code has set spark.plugins, and so removed ours; never after a detach. */
+  static synchronized void attachWithoutPlugin(SparkSession session) {
+    try {
+      SparkContext context = SparkInternals.context(session);
+      boolean wanted = context.conf().getAllWithPrefix(KEYS).length > 0;
+      boolean plugged = context.conf().get("spark.plugins", "").contains(SluicegatePlugin.class.getName());
+      if (wanted && !plugged && current == null && !MET.contains(context)) {
+        Guard.say("spark.plugins lacks sluicegate's: attached by the session, executors do not report their load");
+        attach(context, context.applicationId());
+      }
+    } catch (Throwable problem) {
+      Guard.say("not attached, the application goes on without: " + Guard.words(problem));
     }
   }
 
@@ -138,7 +178,11 @@ public final class Attachment {
     guard.run("close", () -> context.removeSparkListener(watch));
     guard.run("close", () -> untab.run());
     clock.shutdownNow();
+    guard.run("close", pace::giveBackAll);
+    guard.run("close", split::giveBackAll);
+    lister.shutdownNow();
     watch.close();
+    topics.close();
     guard.run("close", () -> queries.all().forEach(one -> one.active = false));
     guard.run("close", this::describe);
     if (controller != null) {
@@ -241,8 +285,20 @@ public final class Attachment {
     return lastCame;
   }
 
-  Double triggerSeconds(String id) {
+  Double triggerSeconds(String id) throws ReflectiveOperationException {
     return session == null ? null : SparkInternals.triggerSeconds(session, id);
+  }
+
+  List<SparkDataStream> sourcesOf(String run) {
+    return session == null ? List.of() : SparkInternals.sources(session, run);
+  }
+
+  StreamExecution running(String run) {
+    return session == null ? null : SparkInternals.query(session, run);
+  }
+
+  String checkpointOf(String run) {
+    return session == null ? null : SparkInternals.checkpoint(session, run);
   }
 
   List<String> executors() {
@@ -265,7 +321,7 @@ public final class Attachment {
   // ---- the folder
 
   void describe() throws Exception {
-    folder.write("pipeline.json", queries.description(context.appName()));
+    folder.write("pipeline.json", queries.description(context.appName(), this::checkpointOf));
   }
 
   private void describeApplication(String application) throws Exception {
@@ -302,6 +358,27 @@ public final class Attachment {
     }
   }
 
+  private void moveSources() throws Exception {
+    if (moves(Guard.Lever.PACE) && paces) {
+      try {
+        guard.fault("pace");
+        pace.step(plan);
+      } catch (Throwable problem) {
+        guard.giveUp(Guard.Lever.PACE, problem.toString());
+        pace.giveBackAll();
+      }
+    }
+    if (moves(Guard.Lever.SPLITTING)) {
+      try {
+        guard.fault("split");
+        split.step(plan);
+      } catch (Throwable problem) {
+        guard.giveUp(Guard.Lever.SPLITTING, problem.toString());
+        split.giveBackAll();
+      }
+    }
+  }
+
   private void watchController() throws Exception {
     if (controller != null) {
       controller.watch();
@@ -316,6 +393,7 @@ public final class Attachment {
     if (session != null) {
       queries.all().stream().filter(one -> one.active).forEach(one -> busy.put(one.name, SparkInternals.busy(session, one.run)));
     }
+    out.set("files", files.told());
     ArrayNode loads = out.putArray("loads");
     NodeLoads.told().lines().filter(line -> !line.isBlank()).forEach(loads::add);
     folder.write("nodes.json", out);

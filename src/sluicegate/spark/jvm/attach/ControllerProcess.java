@@ -1,19 +1,27 @@
 package sluicegate.attach;
 
 import java.io.File;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /** The controller beside the driver: one that dies is started again, and no query waits for it. */
 final class ControllerProcess {
-  private static final int MOST_STARTS = 20;
   private static final int REFUSED = 2;
+  private static final int MOST_WORDS = 100_000;
+  private static final long LONGEST_WAIT_NANOS = 60_000_000_000L;
+  private static final long SOUND_NANOS = 300_000_000_000L;
 
   private final Attachment attachment;
   private final String python;
   private final File log;
   private Process process;
-  private int starts;
+  private long startedAt;
+  private long logBytes;
+  private long waitNanos;
+  private boolean refused;
 
   ControllerProcess(Attachment attachment, String python) {
     this.attachment = attachment;
@@ -21,22 +29,53 @@ final class ControllerProcess {
     log = attachment.folder.path.resolve("controller.log").toFile();
   }
 
-  void watch() throws Exception {
-    if (process != null && process.isAlive()) {
+  /** Called once a second. After an end that was not asked for it waits, longer each time, up to a minute. */
+  void watch() {
+    if (refused || (process != null && process.isAlive())) {
       return;
     }
-    if (process != null && process.exitValue() == REFUSED) {
-      attachment.guard.once("no controller, so nothing is moved: see " + log);
-      return;
+    if (process != null) {
+      ended(process.exitValue());
+      process = null;
+    } else if (System.nanoTime() - startedAt >= waitNanos) {
+      start();
     }
-    if (starts++ < MOST_STARTS) {
-      String parent = Long.toString(ProcessHandle.current().pid());
-      String folder = attachment.folder.path.toString();
-      var command = List.of(python, "-m", "sluicegate.spark.attach.controller", folder, "--parent=" + parent);
-      var builder = new ProcessBuilder(command).redirectErrorStream(true);
-      builder.redirectInput(new File("/dev/null")).redirectOutput(ProcessBuilder.Redirect.appendTo(log));
-      builder.environment().remove("SPARK_ENV_LOADED");
+  }
+
+  private void ended(int code) {
+    boolean sound = System.nanoTime() - startedAt > SOUND_NANOS;
+    waitNanos = sound ? 0 : Math.min(Math.max(2 * waitNanos, 1_000_000_000L), LONGEST_WAIT_NANOS);
+    refused = code == REFUSED;
+    String then = refused ? "nothing is moved, the queries go on" : "the plan in force stays, and it is started again";
+    attachment.guard.once("the controller ended (" + lastWords(code) + "): " + then + "; see " + log);
+  }
+
+  private void start() {
+    startedAt = System.nanoTime();
+    logBytes = log.length();
+    String parent = Long.toString(ProcessHandle.current().pid());
+    String folder = attachment.folder.path.toString();
+    var command = List.of(python, "-m", "sluicegate.spark.attach.controller", folder, "--parent=" + parent);
+    var builder = new ProcessBuilder(command).redirectErrorStream(true);
+    builder.redirectInput(new File("/dev/null")).redirectOutput(ProcessBuilder.Redirect.appendTo(log));
+    builder.environment().remove("SPARK_ENV_LOADED");
+    try {
       process = builder.start();
+    } catch (IOException problem) {
+      waitNanos = LONGEST_WAIT_NANOS;
+      String cure = "set spark.sluicegate.python to a Python that has sluicegate";
+      attachment.guard.once("no controller, so nothing is moved: " + Guard.words(problem) + "; " + cure);
+    }
+  }
+
+  /** The last line that this one wrote, which says what it lacked; else its exit code. */
+  private String lastWords(int code) {
+    try (var written = Files.newInputStream(log.toPath())) {
+      written.skipNBytes(logBytes);
+      List<String> lines = new String(written.readNBytes(MOST_WORDS), StandardCharsets.UTF_8).strip().lines().toList();
+      return lines.isEmpty() ? "exit code " + code : lines.get(lines.size() - 1).strip().replaceFirst("^sluicegate: ", "");
+    } catch (IOException unread) {
+      return "exit code " + code;
     }
   }
 

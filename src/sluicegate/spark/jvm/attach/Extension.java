@@ -23,6 +23,7 @@ public final class Extension extends AbstractFunction1<SparkSessionExtensions, B
   private static final class Rules extends AbstractFunction1<SparkSession, ColumnarRule> {
     @Override
     public ColumnarRule apply(SparkSession session) {
+      Attachment.attachWithoutPlugin(session);
       return new ColumnarRule() {
         @Override
         public Rule<SparkPlan> preColumnarTransitions() {

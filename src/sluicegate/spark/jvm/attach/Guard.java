@@ -3,6 +3,9 @@ package sluicegate.attach;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
+import java.util.regex.Pattern;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -12,6 +15,12 @@ import org.slf4j.LoggerFactory;
  */
 final class Guard {
   private static final Logger LOG = LoggerFactory.getLogger("sluicegate");
+  private static final Pattern ADDRESS = Pattern.compile("(\\w+://[^/\\s:@\\[\\]]*:)[^/\\s@]+@");
+  private static final Pattern AFTER =
+      Pattern.compile(
+          "([\\w.-]*(?:secret|passw(?:or)?d|pwd|token|access[._-]?key|api[._-]?key|jaas[._-]?config|credential)[\\w.-]*"
+              + "[\"']?\\s*[=:]\\s*)(?:\"[^\"]*\"|'[^']*'|[^\\s,;&}\\]\"']+)",
+          Pattern.CASE_INSENSITIVE);
   private static final long SLOW_NANOS = 500_000_000L;
   private static final int MOST_SLOW = 2;
 
@@ -20,6 +29,8 @@ final class Guard {
     TASKS,
     PLACES,
     EXECUTORS,
+    PACE,
+    SPLITTING,
     WATCHING
   }
 
@@ -32,9 +43,15 @@ final class Guard {
   private final Set<String> said = ConcurrentHashMap.newKeySet();
   private final Map<Lever, Integer> slow = new ConcurrentHashMap<>();
   private final Map<String, String> faults = new ConcurrentHashMap<>();
+  private final BooleanSupplier over;
+  private volatile Consumer<String> heard = line -> {};
 
-  /** Faults to inject, for tests: CALLBACK=throw or CALLBACK=MILLISECONDS, with commas between. */
-  Guard(String faults) {
+  /**
+   * After the application's end, when {@code over}, what fails is no news and is not said. Faults to inject, for tests:
+   * CALLBACK=throw or CALLBACK=MILLISECONDS, with commas between.
+   */
+  Guard(String faults, BooleanSupplier over) {
+    this.over = over;
     for (String one : faults.split(",")) {
       int equals = one.indexOf('=');
       if (equals > 0) {
@@ -43,8 +60,39 @@ final class Guard {
     }
   }
 
+  /** What went wrong, for people: without the class of an exception that has words of its own. */
+  static String words(Throwable problem) {
+    Throwable root = problem;
+    while (root.getCause() != null && root.getCause() != root && root.getMessage() != null
+        && root.getMessage().equals(root.getCause().toString())) {
+      root = root.getCause();
+    }
+    String text = root.getMessage();
+    boolean bare = text == null || text.isBlank() || root instanceof java.nio.file.FileSystemException;
+    return (bare ? root.toString() : text).lines().findFirst().orElse("").strip();
+  }
+
   static void say(String line) {
-    LOG.warn("sluicegate: {}", line);
+    LOG.warn("sluicegate: {}", redacted(line));
+  }
+
+  /** Without what stands before @ in an address, and after names such as password: as runlog/redacted.py has it. */
+  static String redacted(String text) {
+    return AFTER.matcher(ADDRESS.matcher(text).replaceAll("$1***@")).replaceAll("$1***");
+  }
+
+  /** Who keeps what is said, beside the driver's log. */
+  void heardBy(Consumer<String> listener) {
+    heard = listener;
+  }
+
+  private void tell(String line) {
+    say(line);
+    try {
+      heard.accept(redacted(line));
+    } catch (RuntimeException unwritten) {
+      // the log has it
+    }
   }
 
   boolean has(Lever lever) {
@@ -52,15 +100,15 @@ final class Guard {
   }
 
   void giveUp(Lever lever, String why) {
-    if (gone.add(lever)) {
-      say(lever.name().toLowerCase() + " given up, the queries go on without: " + why);
+    if (gone.add(lever) && !over.getAsBoolean()) {
+      tell(lever.name().toLowerCase() + " given up, the queries go on without: " + why);
     }
   }
 
   /** The same line is said once. */
   void once(String line) {
     if (said.add(line)) {
-      say(line);
+      tell(line);
     }
   }
 
@@ -70,8 +118,8 @@ final class Guard {
       fault(what);
       body.run();
     } catch (Throwable problem) {
-      if (said.add(what)) {
-        say(what + ": " + problem);
+      if (!over.getAsBoolean() && said.add(what)) {
+        tell(what + ": " + problem.toString().lines().findFirst().orElse(""));
       }
     }
   }

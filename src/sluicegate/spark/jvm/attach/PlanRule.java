@@ -24,6 +24,7 @@ public final class PlanRule extends Rule<SparkPlan> {
 
   @Override
   public SparkPlan apply(SparkPlan plan) {
+    settleInterval();
     Attachment attachment = Attachment.current();
     if (attachment == null) {
       return plan;
@@ -41,6 +42,15 @@ public final class PlanRule extends Rule<SparkPlan> {
       return plan;
     } finally {
       attachment.guard.timed(Guard.Lever.TASKS, began);
+    }
+  }
+
+  /** Whoever is attached: an interval that was given back may still wait for the query's own thread. */
+  private void settleInterval() {
+    try {
+      SparkInternals.settleInterval(SparkInternals.context(session).getLocalProperty(SparkInternals.QUERY_ID));
+    } catch (Throwable problem) {
+      Guard.say("a trigger interval stays at a millisecond: " + problem);
     }
   }
 
@@ -82,6 +92,9 @@ public final class PlanRule extends Rule<SparkPlan> {
     private SparkPlan inner(SparkPlan plan) {
       if (SparkInternals.isBroadcast(plan)) {
         return plan;
+      }
+      if (query.spread() > 0 && SparkInternals.spreadable(plan)) {
+        return SparkInternals.dealtOut(plan, query.spread());
       }
       SparkPlan below = SparkInternals.withChildren(plan, this::inner);
       boolean ends = SparkInternals.isShuffle(below) && SparkInternals.streams(below.children().head());

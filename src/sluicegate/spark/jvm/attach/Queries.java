@@ -3,27 +3,36 @@ package sluicegate.attach;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.util.ArrayList;
+import java.nio.charset.StandardCharsets;
 import java.util.Collection;
+import java.util.Comparator;
+import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.UnaryOperator;
+import java.util.zip.CRC32;
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
 
 /** The application's streaming queries, as pipeline.json describes them. */
 final class Queries {
   /** One query. A query that is started again under its name is the same one. */
   static final class Query {
     final String name;
+    volatile String given;
+    volatile String checkpoint;
+    volatile boolean continuous;
     volatile String id;
     volatile String run;
     volatile boolean active = true;
     volatile boolean stateful;
     volatile int partitions = 1;
     volatile int batches;
-    volatile List<String> reads = List.of();
-    volatile List<String> writes = List.of();
+    volatile long number;
+    volatile List<Ends.End> reads = List.of();
+    volatile List<Ends.End> writes = List.of();
 
     Query(String name, String id, String run) {
       this.name = name;
@@ -32,8 +41,13 @@ final class Queries {
     }
   }
 
+  private static final int MOST_NAME = 100;
+  private static final int CUT_NAME = 60;
+  private static final int MOST_ENDED = 100;
+
   private final Map<String, Query> byName = new ConcurrentHashMap<>();
   private final Map<String, Query> byId = new ConcurrentHashMap<>();
+  private long count;
 
   Query byId(String id) {
     return byId.get(id);
@@ -54,41 +68,63 @@ final class Queries {
     }
     query.id = id;
     query.run = run;
+    query.given = given;
     query.active = true;
+    query.number = ++count;
     byId.put(id, query);
+    forgetOldest();
     return query;
   }
 
-  /** Letters, digits and a few signs, a letter first: a query's name is a folder's name too. */
+  /** An application that starts a query a minute for weeks: of those that ended the newest are kept. */
+  private void forgetOldest() {
+    var byAge = Comparator.<Query>comparingLong(one -> one.number);
+    List<Query> ended = byName.values().stream().filter(one -> !one.active).sorted(byAge).toList();
+    for (Query old : ended.subList(0, Math.max(ended.size() - MOST_ENDED, 0))) {
+      byName.remove(old.name);
+      byId.values().removeIf(one -> one == old);
+    }
+  }
+
+  /**
+   * Letters, digits and a few signs, a letter first: a query's name is a folder's name too. Where letters are lost, or the
+   * name is too long for a folder, a checksum of the name keeps two of them apart; options.py does the same.
+   */
   static String plain(String given, String id) {
     if (given == null || given.isBlank()) {
       return "query-" + id.substring(0, 8);
     }
     String plain = given.replaceAll("[^\\w.+\\-]", "_");
     boolean starts = Character.isLetter(plain.charAt(0)) && !plain.matches("(source|sink).*");
-    return starts ? plain : "q-" + plain;
+    String name = starts ? plain : "q-" + plain;
+    if (given.chars().allMatch(letter -> letter < 128) && name.length() <= MOST_NAME) {
+      return name;
+    }
+    CRC32 sum = new CRC32();
+    sum.update(given.getBytes(StandardCharsets.UTF_8));
+    return name.substring(0, Math.min(name.length(), CUT_NAME)) + String.format("-%08x", sum.getValue());
   }
 
   /** What a progress report says of a query; whether that is new. */
-  static boolean describe(Query query, JsonNode progress) {
-    List<String> reads = new ArrayList<>();
-    progress.path("sources").forEach(source -> reads.add(shortened(source.path("description").asText(""))));
-    String sink = progress.path("sink").path("description").asText("");
-    // sinks that name no place are not one and the same: two queries with foreachBatch write to two places
-    List<String> writes = List.of(sink.contains("[") ? shortened(sink) : query.name + "-out");
+  static boolean describe(Query query, JsonNode progress, StreamExecution running) {
+    List<Ends.End> reads = Ends.reads(progress, running);
+    List<Ends.End> writes = List.of(Ends.writes(progress, running, query.name + "-out"));
     int partitions = 0;
     for (JsonNode state : progress.path("stateOperators")) {
       partitions = Math.max(partitions, state.path("numShufflePartitions").asInt());
     }
     boolean stateful = progress.path("stateOperators").size() > 0;
+    boolean continuous = running != null && SparkInternals.isContinuous(running);
     boolean fresh =
         !reads.equals(query.reads)
             || !writes.equals(query.writes)
             || stateful != query.stateful
+            || continuous != query.continuous
             || (partitions > 0 && partitions != query.partitions);
     query.reads = reads;
     query.writes = writes;
     query.stateful = stateful;
+    query.continuous = continuous;
     query.partitions = partitions > 0 ? partitions : query.partitions;
     return fresh;
   }
@@ -102,19 +138,47 @@ final class Queries {
     return dotted.isBlank() ? "stream" : dotted.length() > 60 ? dotted.substring(0, 60) : dotted;
   }
 
-  ObjectNode description(String application) {
+  private static void named(ObjectNode node, String what, List<Ends.End> ends, Map<String, String> names) {
+    ArrayNode shown = node.putArray(what);
+    ArrayNode places = node.putArray(what + "_at");
+    for (Ends.End end : ends) {
+      shown.add(name(end, names));
+      places.add(end.at());
+    }
+  }
+
+  /** Two places are never shown under one name: /a/out and /b/out are out and b/out. */
+  private static String name(Ends.End end, Map<String, String> names) {
+    if (end.at() == null) {
+      return end.name();
+    }
+    String first = names.putIfAbsent(end.name(), end.at());
+    if (first == null || first.equals(end.at())) {
+      return end.name();
+    }
+    String[] parts = end.at().split("/");
+    String longer = parts.length > 1 ? parts[parts.length - 2] + "/" + parts[parts.length - 1] : end.at();
+    first = names.putIfAbsent(longer, end.at());
+    return first == null || first.equals(end.at()) ? longer : end.at();
+  }
+
+  ObjectNode description(String application, UnaryOperator<String> checkpointOfRun) {
     ObjectNode out = RunFolder.JSON.createObjectNode().put("name", application).put("attached", true);
     ArrayNode nodes = RunFolder.JSON.createArrayNode();
     Set<String> written = new LinkedHashSet<>();
     Set<String> read = new LinkedHashSet<>();
+    Map<String, String> names = new HashMap<>();
     for (Query query : byName.values()) {
       ObjectNode node = nodes.addObject().put("name", query.name).put("id", query.id).put("active", query.active);
-      query.reads.forEach(node.putArray("reads")::add);
-      query.writes.forEach(node.putArray("writes")::add);
+      String checkpoint = query.active ? checkpointOfRun.apply(query.run) : null;
+      query.checkpoint = checkpoint == null ? query.checkpoint : Guard.redacted(checkpoint.replaceFirst("^file:/+", "/"));
+      node.put("given", query.given).put("checkpoint", query.checkpoint).put("continuous", query.continuous);
+      named(node, "reads", query.reads, names);
+      named(node, "writes", query.writes, names);
       node.put("stateful", query.stateful).put("key_groups", query.partitions).put("terminal", true);
       node.putNull("source");
-      read.addAll(query.reads);
-      written.addAll(query.writes);
+      query.reads.forEach(end -> read.add(name(end, names)));
+      query.writes.forEach(end -> written.add(name(end, names)));
     }
     ArrayNode sources = out.putArray("sources");
     read.stream().filter(one -> !written.contains(one)).forEach(sources::add);

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.io.UncheckedIOException;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileLock;
 import java.nio.charset.StandardCharsets;
@@ -12,6 +13,7 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -27,7 +29,7 @@ final class RunFolder {
   /** Takes the folder; says in one line why it cannot. */
   RunFolder(Path path) throws IOException {
     this.path = path;
-    Files.createDirectories(path);
+    makeOwnerOnly(path);
     FileChannel channel = FileChannel.open(path.resolve("lock"), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
     FileLock taken = null;
     try {
@@ -40,6 +42,16 @@ final class RunFolder {
       throw new IOException("another application is attached there: set another spark.sluicegate.folder");
     }
     lock = taken;
+    Files.deleteIfExists(path.resolve("said.jsonl"));
+  }
+
+  /** A folder that is made here is closed to other users; one that is there keeps its rights. */
+  private static void makeOwnerOnly(Path path) throws IOException {
+    try {
+      Files.createDirectories(path, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+    } catch (UnsupportedOperationException noSuchRights) {
+      Files.createDirectories(path);
+    }
   }
 
   void close() throws IOException {
@@ -55,10 +67,33 @@ final class RunFolder {
 
   /** One more line of a query's batches; a full file is put aside first. */
   void batch(String query, JsonNode line) throws IOException {
-    Path log = path.resolve("operators").resolve(query).resolve("batches.jsonl");
+    append(query, "batches.jsonl", line);
+  }
+
+  /** One more line of how far the topics of a query have come. */
+  void source(String query, JsonNode line) throws IOException {
+    append(query, "source.jsonl", line);
+  }
+
+  /** One more line of what was said of faults and of what is not moved, for those who do not see the driver's log. */
+  void said(String what) {
+    try {
+      double now = System.currentTimeMillis() / 1e3;
+      append(path.resolve("said.jsonl"), JSON.createObjectNode().put("at_s", now).put("line", what));
+    } catch (IOException unwritten) {
+      throw new UncheckedIOException(unwritten);
+    }
+  }
+
+  private void append(String query, String name, JsonNode line) throws IOException {
+    Path log = path.resolve("operators").resolve(query).resolve(name);
     Files.createDirectories(log.getParent());
+    append(log, line);
+  }
+
+  private static void append(Path log, JsonNode line) throws IOException {
     if (Files.exists(log) && Files.size(log) > MOST_BYTES) {
-      Files.move(log, log.resolveSibling("batches.jsonl.1"), StandardCopyOption.REPLACE_EXISTING);
+      Files.move(log, log.resolveSibling(log.getFileName() + ".1"), StandardCopyOption.REPLACE_EXISTING);
     }
     Files.writeString(log, line + "\n", StandardOpenOption.CREATE, StandardOpenOption.APPEND);
   }

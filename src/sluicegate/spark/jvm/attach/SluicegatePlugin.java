@@ -1,11 +1,13 @@
 package sluicegate.attach;
 
+import java.nio.file.Path;
 import java.util.Map;
 import org.apache.spark.SparkContext;
 import org.apache.spark.api.plugin.DriverPlugin;
 import org.apache.spark.api.plugin.ExecutorPlugin;
 import org.apache.spark.api.plugin.PluginContext;
 import org.apache.spark.api.plugin.SparkPlugin;
+import scala.jdk.javaapi.CollectionConverters;
 import sluicegate.NodeLoads;
 
 /** spark.plugins=sluicegate.attach.SluicegatePlugin: attaches an application that knows nothing of it. */
@@ -37,7 +39,25 @@ public final class SluicegatePlugin implements SparkPlugin {
       } catch (Throwable problem) {
         Guard.say("no plan rule, tasks stay as they are: " + problem);
       }
+      try {
+        bringJar(context);
+      } catch (Throwable problem) {
+        Guard.say("executors may lack sluicegate's jar; name it in spark.jars: " + Guard.words(problem));
+      }
       return Map.of();
+    }
+
+    /** The option --jars of spark-submit replaces spark.jars: we then come from the driver's class path alone. */
+    private static void bringJar(SparkContext context) throws Exception {
+      Path jar = Path.of(SluicegatePlugin.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+      String name = jar.getFileName().toString();
+      boolean known = CollectionConverters.asJava(context.listJars()).stream().anyMatch(one -> one.endsWith("/" + name));
+      if (known || context.isLocal() || context.conf().get("spark.executor.extraClassPath", "").contains(name)) {
+        return;
+      }
+      context.addJar(jar.toString());
+      // what an executor loads before its plugins
+      context.conf().set("spark.app.initial.jar.urls", String.join(",", CollectionConverters.asJava(context.listJars())));
     }
 
     /** Called when the application has its id, and still before any user code. */

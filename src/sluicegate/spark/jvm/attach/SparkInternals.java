@@ -1,15 +1,25 @@
 package sluicegate.attach;
 
+import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.UnaryOperator;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.ExecutorAllocationClient;
 import org.apache.spark.SparkContext;
+import org.apache.spark.paths.SparkPath;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.scheduler.ExecutorDecommissionInfo;
 import org.apache.spark.scheduler.TaskLocation;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.plans.physical.RoundRobinPartitioning;
+import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.execution.SortExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
@@ -21,9 +31,13 @@ import org.apache.spark.sql.execution.datasources.v2.V2TableWriteExec;
 import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec;
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike;
 import org.apache.spark.sql.execution.exchange.Exchange;
+import org.apache.spark.sql.execution.exchange.REPARTITION_BY_NUM$;
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
-import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger;
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperator;
+import org.apache.spark.sql.execution.streaming.runtime.FileStreamSource;
+import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
+import org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor;
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
 import org.apache.spark.sql.execution.streaming.state.StateStoreThreadLocalTracker;
 import scala.Option;
@@ -37,6 +51,8 @@ final class SparkInternals {
   static final String SCAN = "scan";
   static final String SHUFFLE = "shuffle";
   static final String STATE = "state";
+
+  private static final Map<String, StreamExecution> BACK_TO_BACK = new ConcurrentHashMap<>();
 
   private SparkInternals() {}
 
@@ -115,6 +131,22 @@ final class SparkInternals {
     return CollectionConverters.asJava(plan.children()).stream().anyMatch(SparkInternals::streams);
   }
 
+  /**
+   * A leaf that reads the stream itself from something that cannot cut its input further; Kafka can. Where nodes above may
+   * rely on how its rows are partitioned it is left alone.
+   */
+  static boolean spreadable(SparkPlan plan) {
+    boolean leaf = plan.children().isEmpty() && kind(plan).equals(SCAN) && streams(plan);
+    boolean kafka = plan instanceof MicroBatchScanExec scan && isKafka((SparkDataStream) scan.stream());
+    return leaf && !kafka && plan.outputPartitioning() instanceof UnknownPartitioning;
+  }
+
+  /** The rows of a plan dealt out evenly to so many tasks, in an order that a retry finds again. */
+  static SparkPlan dealtOut(SparkPlan plan, int tasks) {
+    return new ShuffleExchangeExec(
+        new RoundRobinPartitioning(tasks), plan, REPARTITION_BY_NUM$.MODULE$, Option.empty(), false);
+  }
+
   private static boolean realTime(SparkPlan plan) {
     return plan instanceof RealTimeStreamScanExec
         || CollectionConverters.asJava(plan.children()).stream().anyMatch(SparkInternals::realTime);
@@ -168,10 +200,114 @@ final class SparkInternals {
     return null;
   }
 
-  /** The interval of a query's trigger in seconds: 0 for back to back; null for triggers of another kind. */
-  static Double triggerSeconds(SparkSession session, String id) {
+  /** The interval in force of a query's trigger in seconds: 0 for back to back; null for triggers of another kind. */
+  static Double triggerSeconds(SparkSession session, String id) throws ReflectiveOperationException {
     StreamExecution query = query(session, id);
-    return query != null && query.trigger() instanceof ProcessingTimeTrigger every ? every.intervalMs() / 1e3 : null;
+    Long every = query == null ? null : intervalMs(query);
+    return every == null ? null : every / 1e3;
+  }
+
+  /** The interval in force of a query's trigger; null for triggers of another kind, and before the query has begun. */
+  static Long intervalMs(StreamExecution query) throws ReflectiveOperationException {
+    return trigger(query) == null ? null : interval().getLong(trigger(query));
+  }
+
+  /**
+   * From the next batch but one on: when the next is due was worked out as this one began.
+   *
+   * <p>Spark divides by the interval just after it found that it is not 0, on the query's thread: so 0 is only ever written
+   * there, by {@link #settleInterval}, and until its next batch the interval is a millisecond.
+   */
+  static void intervalMs(StreamExecution query, long every) throws ReflectiveOperationException {
+    if (every > 0) {
+      BACK_TO_BACK.remove(query.id().toString());
+      interval().setLong(trigger(query), every);
+    } else if (interval().getLong(trigger(query)) > 0) {
+      interval().setLong(trigger(query), 1);
+      BACK_TO_BACK.put(query.id().toString(), query);
+    }
+  }
+
+  /** Called on a query's own thread while it plans a batch. */
+  static void settleInterval(String id) throws ReflectiveOperationException {
+    StreamExecution query = id == null || BACK_TO_BACK.isEmpty() ? null : BACK_TO_BACK.remove(id);
+    if (query != null && trigger(query) != null) {
+      interval().setLong(trigger(query), 0);
+    }
+  }
+
+  /** Spark's continuous mode has no batches: nothing of it is measured or moved. */
+  static boolean isContinuous(StreamExecution query) {
+    return !(query instanceof MicroBatchExecution);
+  }
+
+  private static ProcessingTimeExecutor trigger(StreamExecution query) {
+    return query instanceof MicroBatchExecution batches && batches.triggerExecutor() instanceof ProcessingTimeExecutor found
+        ? found
+        : null;
+  }
+
+  private static Field interval() throws NoSuchFieldException {
+    return opened(ProcessingTimeExecutor.class.getDeclaredField("intervalMs"));
+  }
+
+  private static Field opened(Field field) {
+    field.setAccessible(true);
+    return field;
+  }
+
+  static boolean isKafka(SparkDataStream source) {
+    return source.getClass().getName().equals("org.apache.spark.sql.kafka010.KafkaMicroBatchStream");
+  }
+
+  /**
+   * Has a Kafka source cut its offsets into at least so many ranges; with 0, as {@code given} did. Gives what did it before.
+   *
+   * <p>By reflection: the connector is in the user's class path, not in ours.
+   */
+  static Object ranges(SparkDataStream source, int least, Object given) throws ReflectiveOperationException {
+    Object reader = opened(source.getClass().getDeclaredField("kafkaOffsetReader")).get(source);
+    Field field = opened(reader.getClass().getDeclaredField("rangeCalculator"));
+    Object before = field.get(reader);
+    if (least > 0) {
+      var made = field.getType().getConstructor(Option.class, Option.class);
+      Object limit = field.getType().getMethod("maxRecordsPerPartition").invoke(given == null ? before : given);
+      field.set(reader, made.newInstance(Option.apply(least), limit));
+    } else if (given != null) {
+      field.set(reader, given);
+    }
+    return before;
+  }
+
+  /** The sources of a query; none before it has planned its first batch. */
+  static List<SparkDataStream> sources(SparkSession session, String id) {
+    StreamExecution query = query(session, id);
+    return query == null || query.sources() == null ? List.of() : CollectionConverters.asJava(query.sources());
+  }
+
+  static String checkpoint(SparkSession session, String id) {
+    StreamExecution query = query(session, id);
+    return query == null ? null : query.resolvedCheckpointRoot();
+  }
+
+  /** The folder, or pattern of folders, that a file source reads; null for other sources. */
+  static Path filesOf(SparkDataStream source) {
+    String told = source instanceof FileStreamSource ? source.toString() : "";
+    return told.endsWith("]") ? new Path(told.substring(told.indexOf('[') + 1, told.length() - 1)) : null;
+  }
+
+  /** Those of the files that the source has given to no batch yet, with the time they came in milliseconds. */
+  static Map<String, Long> unread(SparkDataStream source, Map<String, FileStatus> files) {
+    Map<String, Long> found = new HashMap<>();
+    synchronized (source) { // as the source itself does; it is kept from its batch for as long as this loop takes
+      var seen = ((FileStreamSource) source).seenFiles();
+      files.forEach((path, file) -> {
+        if (seen.isNewFile(SparkPath.fromFileStatus(file), file.getModificationTime())) {
+          found.put(path, file.getModificationTime());
+        }
+      });
+    }
+    return found;
   }
 
   static boolean busy(SparkSession session, String id) {

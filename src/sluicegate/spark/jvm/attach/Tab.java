@@ -82,9 +82,24 @@ final class Tab extends SparkUITab {
     row(out, "Latency", "mean " + figure(sojourn.path("mean_s"), " s") + ", p95 " + figure(sojourn.path("p95_s"), " s"));
     row(out, "Executors", figure(tick.path("executors"), ""));
     row(out, "Record", attachment.folder.path.toString());
+    notes(out, control, tick);
     queries(out, tick);
     decisions(out, attachment.folder.last("decisions.jsonl", DECISIONS));
     return out.toString();
+  }
+
+  /** What cannot be had, and what only the user can do, as `sluicegate status` says it. */
+  private static void notes(StringBuilder out, JsonNode control, JsonNode tick) {
+    if (!control.path("no_executors").isNull() && control.path("executors").isArray()) {
+      row(out, "Executors stay", control.path("no_executors").asText());
+    }
+    for (JsonNode one : tick.path("refusals")) {
+      if (List.of("promise", "trigger").contains(one.path("rule").asText())) {
+        row(out, "Out of reach", one.path("why").asText());
+      }
+    }
+    control.path("unknown_settings").forEach(one -> row(out, "No setting of ours", one.asText()));
+    tick.path("advice").forEach(one -> row(out, "Advice", one.asText()));
   }
 
   private static String promise(JsonNode control) {
@@ -121,6 +136,8 @@ final class Tab extends SparkUITab {
       StringBuilder moves = new StringBuilder();
       one.path("rescales").forEach(move -> moves.append(moves.length() == 0 ? "" : ", ").append(move.path("operator").asText())
           .append(' ').append(move.path("have").asInt()).append(" -> ").append(move.path("want").asInt()));
+      one.path("changes").forEach(move -> moves.append(moves.length() == 0 ? "" : ", ").append(move.path("what").asText())
+          .append(' ').append(move.path("have").asText()).append(" -> ").append(move.path("want").asText()));
       StringBuilder why = new StringBuilder();
       one.path("reasons").forEach(reason -> why.append(why.length() == 0 ? "" : "; ").append(reason.asText()));
       out.append("<tr>");

@@ -10,9 +10,10 @@ record WantedPlan(Map<String, Query> queries, int executors) {
 
   /**
    * Tasks of one query. {@code stages} by kind (scan, shuffle, state) or by number go before {@code tasks}, which is for
-   * shuffle and state stages; {@code byBatch} moves all of them at every batch, for tests.
+   * shuffle and state stages; {@code byBatch} moves all of them at every batch, for tests. {@code spread} are the tasks that
+   * read its sources where that is more than they give, 0 as they are; {@code pace} is null where it stays the user's.
    */
-  record Query(int tasks, Map<String, Integer> stages, int[] byBatch) {
+  record Query(int tasks, Map<String, Integer> stages, int[] byBatch, int spread, Pace pace) {
     int tasksOf(String kind, int stage, long batch) {
       if (byBatch.length > 0) {
         return batch < 0 ? 0 : byBatch[(int) (batch % byBatch.length)];
@@ -21,6 +22,9 @@ record WantedPlan(Map<String, Query> queries, int executors) {
       return chosen != null ? chosen : kind.equals(SparkInternals.SCAN) ? 0 : tasks;
     }
   }
+
+  /** Milliseconds from the start of a batch to the next (0: back to back), and what one batch takes at most. */
+  record Pace(long everyMs, long mostRows, int mostFiles) {}
 
   static WantedPlan of(JsonNode document) {
     Map<String, Query> queries = new HashMap<>();
@@ -35,6 +39,13 @@ record WantedPlan(Map<String, Query> queries, int executors) {
     for (int i = 0; i < byBatch.length; i++) {
       byBatch[i] = one.path("by_batch").get(i).asInt();
     }
-    return new Query(one.path("processors").asInt(0), Map.copyOf(stages), byBatch);
+    Pace pace = null;
+    if (one.path("pace_s").isNumber()) {
+      long rows = one.path("most_rows").asLong(0);
+      int files = one.path("most_files").asInt(0);
+      long every = Math.max(Math.round(one.path("pace_s").asDouble() * 1e3), 0);
+      pace = new Pace(every, rows > 0 ? rows : Long.MAX_VALUE, files > 0 ? files : Integer.MAX_VALUE);
+    }
+    return new Query(one.path("processors").asInt(0), Map.copyOf(stages), byBatch, one.path("spread").asInt(0), pace);
   }
 }

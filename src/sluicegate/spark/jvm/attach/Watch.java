@@ -162,8 +162,11 @@ final class Watch extends SparkListener {
     if (query == null) { // attached to a query that runs already
       query = attachment.queries.started(id, progress.path("runId").asText(), progress.path("name").asText(null));
     }
-    if (Queries.describe(query, progress)) {
+    if (Queries.describe(query, progress, attachment.running(query.run))) {
       attachment.describe();
+    }
+    if (progress.path("numInputRows").asLong() == 0) {
+      attachment.files.foundNothing(query.name, Instant.parse(progress.path("timestamp").asText()).toEpochMilli() / 1e3);
     }
     if (!progress.path("durationMs").has("addBatch")) {
       return; // an idle trigger
@@ -173,7 +176,7 @@ final class Watch extends SparkListener {
     attachment.folder.batch(query.name, line(query, progress, stages));
   }
 
-  private ObjectNode line(Queries.Query query, JsonNode progress, ArrayNode stages) {
+  private ObjectNode line(Queries.Query query, JsonNode progress, ArrayNode stages) throws Exception {
     JsonNode took = progress.path("durationMs");
     double started = Instant.parse(progress.path("timestamp").asText()).toEpochMilli() / 1e3;
     double duration = took.path("triggerExecution").asDouble() / 1e3;
@@ -205,19 +208,27 @@ final class Watch extends SparkListener {
     line.set("stages", stages == null ? RunFolder.JSON.createArrayNode() : stages);
     line.set("took_ms", took);
     line.set("places", RunFolder.JSON.valueToTree(attachment.placesOf(query.name)));
-    line.set("sources", sources(progress));
+    line.set("sources", sources(query, progress));
     long rows = 0;
     long bytes = 0;
+    int partitions = 0;
+    long commit = 0;
+    boolean rocksdb = true;
     for (JsonNode state : progress.path("stateOperators")) {
       rows += state.path("numRowsTotal").asLong();
       bytes += state.path("memoryUsedBytes").asLong();
+      commit += state.path("commitTimeMs").asLong();
+      partitions = Math.max(partitions, state.path("numShufflePartitions").asInt());
+      rocksdb &= state.path("customMetrics").properties().stream().anyMatch(one -> one.getKey().startsWith("rocksdb"));
     }
+    line.put("state_partitions", partitions).put("state_commit_s", commit / 1e3).put("rocksdb", rocksdb);
     return line.put("state_rows", rows).put("state_bytes", bytes);
   }
 
-  private static ArrayNode sources(JsonNode progress) {
+  private ArrayNode sources(Queries.Query query, JsonNode progress) {
     ArrayNode out = RunFolder.JSON.createArrayNode();
-    for (JsonNode source : progress.path("sources")) {
+    for (int at = 0; at < progress.path("sources").size(); at++) {
+      JsonNode source = progress.path("sources").get(at);
       ObjectNode one = out.addObject();
       one.put("name", Queries.shortened(source.path("description").asText("")));
       one.put("kafka", source.path("description").asText("").startsWith("Kafka"));
@@ -226,6 +237,8 @@ final class Watch extends SparkListener {
         one.set("start", source.path("startOffset"));
         one.set("end", source.path("endOffset"));
         one.set("latest", source.path("latestOffset"));
+      } else if (source.path("description").asText("").startsWith("FileStreamSource")) {
+        attachment.files.tellBatch(query, at, source.path("startOffset"), source.path("endOffset"), one);
       }
     }
     return out;

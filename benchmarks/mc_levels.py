@@ -1,0 +1,243 @@
+"""Mc-Stream's levels, one alone against all four, live on a cluster of three local nodes.
+
+Usage: mc_levels.py [--rounds 3] [--seconds 9] [--levels none,instance,...]
+
+Two operators: ``work`` waits for every row, ``count`` has state by key and waits for every row of a key. Each arm is
+played three hardships, one after the other, everything drained in between:
+
+    slow node     rows take three times as long on one of the three nodes
+    skewed keys   half of all rows have one of two keys
+    load x3       three times the usual load
+
+The arms begin alike, with the same instances: ``none`` keeps them where Spark puts them (the loop only looks),
+``instance`` has algorithms 1 and 2, ``scheduling`` algorithm 3, ``resource`` algorithm 4, ``all`` every one of them;
+the fourth level, the user's, is the topology itself. Recorded of each hardship: mean latency of its rows, rows a second
+until the last of them is out, and how unevenly nodes are used: the standard deviation over nodes of the share of their
+slots that tasks keep occupied, and of their processor time. Sinks are compared with what was fed, key by key.
+
+What bounds it: three nodes share two cores and have no network between them, so what algorithm 3 saves by bringing
+operators together does not show; hardships of some seconds leave algorithm 4 time for one or two moves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+import results
+from sluicegate.domain import Shape
+from sluicegate.runlog.batch_log import BatchRecord, Tail
+from sluicegate.spark.act.executors import Executors
+from sluicegate.spark.cluster.java import QUICK_JAVA
+from sluicegate.spark.cluster.standalone import Cluster
+from sluicegate.spark.controller import Control
+from sluicegate.spark.ground import Ground
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.runtime import Running, start
+from sluicegate.spark.session import spark_session, stop_spark
+from sluicegate.spark.supervisor import Supervisor
+
+NODES, SLOTS, PATIENCE_S = 3, 6, 300.0
+RATE_PER_S, WORK_S, COUNT_S, SLOWER, KEYS = 240.0, 0.008, 0.003, 3.0, 60
+USERS = {"work": 3, "count": 2}
+"""What the user set: enough for the usual load."""
+LEVELS = ("instance", "scheduling", "resource")
+ARMS: dict[str, tuple[str, ...]] = {"none": (), **{name: (name,) for name in LEVELS}, "all": LEVELS}
+HARDSHIPS = ("slow node", "skewed keys", "load x3")
+_FEED_S = 0.2
+
+
+def pipeline(slow: Path) -> Pipeline:
+    """The file ``slow`` holds the address of the node that is slow now."""
+
+    def work(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        here = os.environ.get("SPARK_LOCAL_IP", "")
+        times = SLOWER if slow.exists() and slow.read_text() == here else 1.0
+        for part in parts:
+            time.sleep(part.num_rows * WORK_S * times)
+            yield part
+
+    def count(rows: DataFrame) -> DataFrame:
+        return rows.groupBy("key").applyInPandasWithState(
+            counted, "key long, n long", "n long", "update", GroupStateTimeout.NoTimeout
+        )
+
+    made = Pipeline("levels")
+    done = made.operator(
+        "work", lambda rows: rows.mapInArrow(work, "key long"), made.source("rows", "key long"), fuse=False
+    )
+    made.sink("counts", made.operator("count", count, done, stateful=True, key_groups=8, fuse=False))
+    return made
+
+
+def counted(key: tuple[int], parts: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    """How often a key was seen so far; every row is waited for."""
+    fresh = sum(len(part) for part in parts)
+    time.sleep(fresh * COUNT_S)
+    n = (state.get[0] if state.exists else 0) + fresh
+    state.update((n,))
+    yield pd.DataFrame({"key": [key[0]], "n": [n]})
+
+
+class Load:
+    """Rows of a hardship, at its rate, from where the last one ended."""
+
+    def __init__(self, running: Running) -> None:
+        self.feed, self.fed, self._dice = running.feed("rows"), Counter[int](), np.random.default_rng(5)
+
+    def some(self, rows: int, skewed: bool = False) -> None:
+        keys = self._dice.integers(0, KEYS, rows)
+        if skewed:
+            keys = np.where(self._dice.random(rows) < 0.5, keys % 2, keys)
+        self.fed.update(keys.tolist())
+        self.feed.append(pa.table({"key": pa.array(keys, pa.int64())}))
+
+    def for_s(self, seconds: float, rate_per_s: float, skewed: bool) -> int:
+        began, rows = time.monotonic(), 0
+        while (passed := time.monotonic() - began) < seconds:
+            due = int(min(passed + _FEED_S, seconds) * rate_per_s) - rows
+            if due > 0:
+                self.some(due, skewed)
+                rows += due
+            time.sleep(_FEED_S)
+        return rows
+
+
+def control_of(arm: str) -> Control:
+    off = [f"{name}_level=false" for name in LEVELS if name not in ARMS[arm]]
+    options = (*off, "redeploy_s=3")
+    return Control("mc-stream", ("mean=2s",), NODES * SLOTS, 1.0, dry_run=arm == "none", options=options)
+
+
+def played(spark: SparkSession, ground: Ground, folder: Path, arm: str, seconds: float) -> list[dict[str, Any]]:
+    """One arm through all hardships."""
+    slow, follow = folder.parent / "slow", ground.fleet(spark)
+    assert follow is not None
+    executors = {one.id: one.host for one in Executors(spark).all()}
+    found: list[dict[str, Any]] = []
+    with start(pipeline(slow), spark, folder, USERS) as running, follow(running) as fleet:
+        load = Load(running)
+        for rows in (30, 60, 120, 240, 240):  # the first batches compile
+            load.some(rows)
+            running.drain(PATIENCE_S)
+        fleet.wait_until_complete(PATIENCE_S)
+        with Supervisor(running.layout, control_of(arm)) as supervisor:
+            supervisor.wait_for_a_look(PATIENCE_S, threading.Event())
+            for hardship in HARDSHIPS:
+                if hardship == "slow node":
+                    slow.write_text(min(executors.values()))
+                since_s, moves = time.time(), len(decided(running))
+                rate_per_s = RATE_PER_S * (3 if hardship == "load x3" else 1)
+                rows = load.for_s(seconds, rate_per_s, hardship == "skewed keys")
+                running.drain(PATIENCE_S)
+                until_s = time.time()
+                slow.unlink(missing_ok=True)
+                time.sleep(0.7)  # the last batch is logged
+                told = {"arm": arm, "hardship": hardship, "rows_per_s": rows / (until_s - since_s)}
+                told |= {"moves": len(decided(running)) - moves, "instances": dict(instances(running))}
+                found.append(told | figures(running, executors, since_s, until_s))
+        exact = last_counts(running) == dict(load.fed)
+    return [one | {"exact": exact} for one in found]
+
+
+def decided(running: Running) -> list[str]:
+    return list(Tail(running.layout.decisions).lines())
+
+
+def instances(running: Running) -> Mapping[str, int]:
+    return {name: running.plan().of(name).processors for name in USERS}
+
+
+def last_counts(running: Running) -> dict[int, int]:
+    """The last count of every key; none where a count is in the sink twice."""
+    of_a_key = (F.max("n").alias("n"), F.count("n").alias("rows"), F.countDistinct("n").alias("different"))
+    rows = running.read("count").groupBy("key").agg(*of_a_key).collect()
+    if any(row["rows"] != row["different"] for row in rows):
+        return {}
+    return {int(row["key"]): int(row["n"]) for row in rows}
+
+
+def figures(running: Running, executors: Mapping[str, str], since_s: float, until_s: float) -> dict[str, Any]:
+    def within(name: str) -> list[BatchRecord]:
+        return [one for one in running.records(name) if since_s <= one.started_s <= until_s]
+
+    ages = [age for one in within("count") for age in one.born.ages_s(one.published_s)]
+    busy_s = dict.fromkeys(executors.values(), 0.0)
+    for one in (record for name in USERS for record in within(name)):
+        for on, took_s in zip(one.task_on, one.task_s, strict=False):
+            if on in executors:
+                busy_s[executors[on]] += took_s
+    ticks = [json.loads(line) for line in Tail(running.layout.ticks).lines()]
+    looks = [[node["cpu"] for node in tick["nodes"]] for tick in ticks if since_s <= tick["at_s"] <= until_s]
+    cpu = [statistics.pstdev(nodes) for nodes in looks if len(nodes) == NODES]
+    return {
+        "mean_s": sum(age * w for age, w in ages) / sum(w for _, w in ages) if ages else None,
+        "busy_sd": statistics.pstdev([busy / (until_s - since_s) / SLOTS for busy in busy_s.values()]),
+        "cpu_sd": statistics.fmean(cpu) if cpu else None,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=9.0)
+    parser.add_argument("--levels", default=",".join(ARMS))
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        cluster = Cluster(Path(place) / "cluster", patience_s=PATIENCE_S)
+        try:
+            status = cluster.up(NODES, SLOTS, "1g")
+            shape = Shape(SLOTS, NODES, NODES)
+            settings = {
+                "spark.driver.memory": "1g",
+                "spark.executor.memory": "640m",
+                "spark.executor.cores": str(SLOTS),
+                "spark.executor.instances": str(NODES),
+                "spark.cores.max": str(shape.slots),
+                "spark.driver.extraJavaOptions": QUICK_JAVA,
+                "spark.executor.extraJavaOptions": QUICK_JAVA,
+                "spark.locality.wait": "3s",
+                **cluster.settings(),
+            }
+            ground = Ground(status.url, settings, shape)
+            spark = spark_session(ground.master, ground.settings, "sluicegate levels of Mc-Stream")
+            try:
+                Executors(spark).wait_for(NODES, PATIENCE_S)
+                for number in range(given.rounds):
+                    arms = given.levels.split(",")
+                    for arm in arms[number % len(arms) :] + arms[: number % len(arms)]:
+                        for one in played(spark, ground, Path(place) / f"{arm}-{number}", arm, given.seconds):
+                            results.record("mc_levels", **one)
+                            print(told(one), flush=True)
+            finally:
+                stop_spark(spark)
+        finally:
+            cluster.down()
+
+
+def told(one: Mapping[str, Any]) -> str:
+    mean = "no rows" if one["mean_s"] is None else f"mean {one['mean_s']:.2f} s"
+    return (
+        f"{one['hardship']:>11}, {one['arm']:>10}: {mean}, {one['rows_per_s']:.0f} rows/s, slots busy sd "
+        f"{one['busy_sd']:.3f}, {one['moves']} decisions, {one['instances']}, exact {one['exact']}"
+    )
+
+
+if __name__ == "__main__":
+    main()

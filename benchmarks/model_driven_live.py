@@ -1,0 +1,236 @@
+"""Model-driven scheduling on real Spark: linear, diamond and star under four pairs of planner and mapper.
+
+    python benchmarks/model_driven_live.py [--rates 60,180] [--seconds 15] [--rounds 1] [--profiles DIR]
+
+Slots are executors (``local-cluster``) of ``--run-tasks`` task slots, more than a mapping puts on one: as in the paper
+CPU and memory bound what a slot takes, not a number of threads. Every task is pinned to the executor that its thread is
+mapped to. Profiles of the five tasks are measured first (``sluicegate profile``, ``--minutes`` each) where
+DIR lacks them. Of each cell: slots, the planned rate, the rate that the model predicts for even routing (at most the
+planned one), the rate that leaves the pipeline while the planned one comes in, the mean latency, and the share of tasks
+that ran where they were mapped. A recorded line a cell.
+
+The tasks are the waiting variants: blob and table wait for a store, pi and parse wait instead of computing, batch
+writes. Waiting threads may be more than there are cores; what is left to compute, batches of five queries, may not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+import results
+from sluicegate.config.profile_file import ProfileFile, read_profiles, with_profiles
+from sluicegate.control.planning import Plan, make_plan
+from sluicegate.domain import Operator, Topology
+from sluicegate.lab.apps.catalogue import app_named
+from sluicegate.lab.reproduce.dataflows import micro
+from sluicegate.lab.running.app import App
+from sluicegate.lab.running.feeding import Feeder
+from sluicegate.lab.running.load import constant
+from sluicegate.lab.running.run_app import warm_up
+from sluicegate.runlog.batch_log import BatchRecord, mapped_share
+from sluicegate.spark.act.executors import Executors
+from sluicegate.spark.observe import task_times
+from sluicegate.spark.pipeline.runtime import Running, start
+from sluicegate.spark.session import spark_session
+
+TASKS = ("blob", "table", "pi", "parse", "batch")
+PAIRS = (("lsa", "rsm"), ("mba", "dsm"), ("mba", "rsm"), ("mba", "sam"))
+ROWS_OUT = {"linear": 1, "diamond": 4, "star": 4}
+VM_SLOTS = (1, 2)
+_SETTLE_SHARE = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One dataflow under one pair."""
+
+    dataflow: str
+    pair: str
+    slots: int
+    extra_slots: int
+    threads: int
+    planned_per_s: float
+    predicted_per_s: float
+    reached_per_s: float | None
+    mean_s: float | None
+    pinned_share: float | None
+    note: str = ""
+
+
+def main() -> None:
+    given = _arguments()
+    profiles = given.profiles or Path(tempfile.mkdtemp(prefix="profiles-"))
+    _measure(profiles, given.minutes, given.slot_tasks)
+    known = {name: one for name, one in read_profiles(profiles).items() if name in TASKS}
+    task_times._SINGLE_TASKS_EVERY_S = 1.0
+    master = f"local-cluster[{given.executors},{given.run_tasks},1024]"
+    settings = {"spark.executor.memory": "512m", "spark.locality.wait": "10s", "spark.driver.memory": "1g"}
+    spark = spark_session(master, settings, "model-driven live")
+    slots = Executors(spark)
+    slots.wait_for(given.executors, 120.0)
+    places = [f"executor_{one.host}_{one.id}" for one in slots.all()]
+    try:
+        for _ in range(given.rounds):
+            for name in given.dataflows:
+                app = app_named(f"{name}_waiting")
+                with (
+                    tempfile.TemporaryDirectory() as folder,
+                    app.brought_up() as ready,
+                    start(ready.build(), spark, folder, fuse=False) as running,
+                ):
+                    warm_up(ready, running)
+                    for rate in given.rates:
+                        for cell in _cells(name, ready, running, known, places, rate, given.seconds):
+                            results.record("model_driven", rate=rate, seconds=given.seconds, **asdict(cell))
+                            print(asdict(cell), flush=True)
+    finally:
+        spark.stop()
+
+
+def _cells(
+    name: str,
+    app: App,
+    running: Running,
+    known: Mapping[str, ProfileFile],
+    places: Sequence[str],
+    rate: float,
+    seconds: float,
+) -> Iterator[Cell]:
+    """All pairs on the same queries: k and places change at the next batch."""
+    topology = with_profiles(_bare(micro()[name]), known, needed=True)
+    for policy, mapper in PAIRS:
+        plan = make_plan(topology, rate, policy, mapper=mapper, vm_sizes=VM_SLOTS)
+        told = Cell(
+            name,
+            f"{policy}+{mapper}".upper(),
+            plan.slots,
+            plan.extra_slots,
+            sum(plan.proposal.processors.values()),
+            rate,
+            round(min(plan.predicted.rate_per_s, rate), 1),
+            None,
+            None,
+            None,
+        )
+        if plan.slots > len(places) or not plan.mapping:
+            yield replace_note(told, f"needs {plan.slots} slots, there are {len(places)}")
+            continue
+        where = _where(plan, places)
+        running.set_processors({op: len(on) for op, on in where.items()})
+        running.place(where)
+        yield _measured(told, app, running, where, seconds)
+
+
+def _bare(topology: Topology) -> Topology:
+    """The graph alone: the paper's own figures do not count here."""
+    return Topology(topology.name, tuple(Operator(o.name, 1.0) for o in topology.operators), topology.edges)
+
+
+def _where(plan: Plan, places: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The executor of every thread of every operator; sources and sinks have no task of their own."""
+    found: dict[str, list[str]] = {name: [] for name in plan.topology.names}
+    for place, groups in zip(places, plan.mapping.values(), strict=False):
+        for name, threads in groups:
+            if name in found:
+                found[name] += [place] * threads
+    return {name: tuple(on) for name, on in found.items()}
+
+
+def _measured(told: Cell, app: App, running: Running, where: Mapping[str, Sequence[str]], seconds: float) -> Cell:
+    began_s = time.time()
+    feeder = Feeder(app, {n: running.feed(n) for n in running.graph.sources}, constant(told.planned_per_s), seconds)
+    feeder.start()
+    while not feeder.join(0.5):
+        running.check()
+    running.drain()
+    ended_s = time.time()
+    time.sleep(1.0)
+    since_s = began_s + _SETTLE_SHARE * seconds
+    last = [r for node in running.graph.nodes if node.terminal for r in running.records(node.name)]
+    reached = _out_per_s(last, since_s, ended_s) / ROWS_OUT[told.dataflow]
+    ages = [a for r in last if r.published_s > since_s for a in r.born.ages_s(r.published_s)]
+    weight = sum(w for _, w in ages)
+    share = mapped_share(r for name in where for r in running.records(name) if r.started_s > began_s)
+    return Cell(
+        **{
+            **asdict(told),
+            "reached_per_s": round(min(reached, told.planned_per_s), 1),
+            "mean_s": round(sum(age * w for age, w in ages) / weight, 2) if weight else None,
+            "pinned_share": None if share is None else round(share, 3),
+        }
+    )
+
+
+def _out_per_s(records: Sequence[BatchRecord], since_s: float, until_s: float) -> float:
+    """Rows a second that leave, from the first to the last batch that ends in between.
+
+    Until the last row is out: one that keeps up is behind by its latency alone, of one that does not the rest comes at
+    the rate it can do.
+    """
+    total = 0.0
+    for group in _by_query(records):
+        inside = sorted((r.published_s, r.rows_out) for r in group if since_s <= r.published_s <= until_s + 1.0)
+        if len(inside) > 1:
+            total += sum(rows for _, rows in inside[1:]) / (inside[-1][0] - inside[0][0])
+    return total
+
+
+def _by_query(records: Sequence[BatchRecord]) -> list[list[BatchRecord]]:
+    """Batches of one query after the other: their numbers rise."""
+    groups: list[list[BatchRecord]] = []
+    for record in records:
+        if not groups or record.batch <= groups[-1][-1].batch:
+            groups.append([])
+        groups[-1].append(record)
+    return groups
+
+
+def replace_note(told: Cell, note: str) -> Cell:
+    return Cell(**{**asdict(told), "note": note})
+
+
+def _measure(folder: Path, minutes: float, slot_tasks: int) -> None:
+    """The profiles that are not there yet, with the waiting variants of the tasks."""
+    for task in TASKS:
+        if not (folder / f"{task}.toml").exists():
+            command = ["profile", "linear_waiting", task, "--minutes", str(minutes), "--out", str(folder)]
+            words = [str(Path(sys.executable).parent / "sluicegate"), *command, "--slot-tasks", str(slot_tasks)]
+            subprocess.run(words, check=True, env=dict(os.environ))
+
+
+def summary(cells: Sequence[Cell]) -> dict[str, float]:
+    """R^2 of predicted against reached, and the median share of the plan that is reached, by pair."""
+    from sluicegate.lab.reproduce.five_vms import r_squared
+
+    seen = [c for c in cells if c.reached_per_s is not None]
+    found = {"r2": r_squared([c.predicted_per_s for c in seen], [c.reached_per_s or 0.0 for c in seen])}
+    for pair in dict.fromkeys(c.pair for c in seen):
+        found[pair] = median((c.reached_per_s or 0.0) / c.planned_per_s for c in seen if c.pair == pair)
+    return found
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dataflows", type=lambda text: text.split(","), default=["linear", "diamond", "star"])
+    parser.add_argument("--rates", type=lambda text: [float(r) for r in text.split(",")], default=[60.0, 180.0])
+    parser.add_argument("--seconds", type=float, default=15.0)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--executors", type=int, default=6)
+    parser.add_argument("--slot-tasks", type=int, default=4, help="of the profiles: the most threads that are tried")
+    parser.add_argument("--run-tasks", type=int, default=16)
+    parser.add_argument("--minutes", type=float, default=0.7, help="of one profile, once Spark is warm")
+    parser.add_argument("--profiles", type=Path)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""`sluicegate chaos`: an application under random faults, and whether its answer is exact all the same."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from sluicegate.cli.out import console, print_json
+from sluicegate.config.goal_text import duration_s
+from sluicegate.errors import BadInput
+
+if TYPE_CHECKING:
+    from sluicegate.lab.chaos.verdict import ChaosVerdict
+    from sluicegate.spark.cluster.standalone import Cluster
+
+
+def chaos(
+    app: Annotated[
+        str,
+        typer.Argument(
+            metavar="APP",
+            help="An application, postgres, a file that defines app, or attach:QUERY: counts, first, windows, kafka.",
+        ),
+    ],
+    length: Annotated[
+        str, typer.Option("--seconds", metavar="S", help="How long faults are injected: 120, 10min.")
+    ] = "60",
+    seed: Annotated[int, typer.Option(min=0, help="The same seed: the same faults in the same order.")] = 0,
+    faults: Annotated[str, typer.Option(metavar="A,B", help="Which kinds, or all.")] = "all",
+    master: Annotated[
+        str, typer.Option(metavar="M", help="local[N], or cluster: the one that `sluicegate cluster up` started.")
+    ] = "local[4]",
+    executors: Annotated[
+        str | None, typer.Option(metavar="LEAST:MOST", help="Least and most executors (on a cluster).")
+    ] = None,
+    calm_per_s: Annotated[float | None, typer.Option("--rate", help="Rows a second outside the peak.")] = None,
+    most: Annotated[int | None, typer.Option(min=1, help="At most this many faults.")] = None,
+    disk_mb: Annotated[
+        int | None,
+        typer.Option("--disk", min=16, metavar="MB", help="Run on a disk of this size and fill it (needs root)."),
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="A new folder to keep (default: a temporary one, kept if it fails).")
+    ] = None,
+    json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+) -> int:
+    """Kill, stop and spoil parts of a running application at random, and compare its answer with the right one."""
+    from sluicegate.lab.chaos.attached import PREFIX, attached_chaos, attached_faults
+    from sluicegate.lab.chaos.faults import chosen
+    from sluicegate.lab.chaos.queries import kind_named
+    from sluicegate.lab.chaos.run import Asked
+    from sluicegate.lab.chaos.run import chaos as under_faults
+
+    seconds = duration_s(length)
+    if not seconds > 0:
+        raise BadInput(f"--seconds is {length}: give a time above 0, such as 60 or 10min")
+    if folder is not None and folder.exists() and any(folder.iterdir()):
+        raise BadInput(f"{folder} is not empty: chaos needs a folder of its own")
+    out = None if json_out else Console(stderr=True, highlight=False)
+
+    def told(line: str) -> None:
+        if out is not None:
+            out.print(escape(line), soft_wrap=True)
+
+    if app.startswith(PREFIX):
+        if not master.startswith("local"):
+            raise BadInput(f"--master is {master}: faults of attached queries are for local[N]")
+        query = app.removeprefix(PREFIX)
+        kind_named(query)
+        wanted = attached_faults(faults)
+        with _home(folder) as home:
+            verdict = attached_chaos(query, seconds, seed, wanted, home, master, most, told)
+        return _tell(_document(app, seed, master, verdict), verdict, home, folder is None, json_out)
+    cluster = _cluster(master)
+    asked = Asked(
+        app,
+        seconds,
+        seed,
+        chosen(faults, cluster is not None),
+        master,
+        executors or "",
+        calm_per_s,
+        most,
+        cluster,
+        disk_mb,
+    )
+    with _home(folder) as home:
+        verdict = under_faults(asked, home, told)
+    return _tell(_document(app, seed, master, verdict), verdict, home, folder is None, json_out)
+
+
+@contextmanager
+def _home(folder: Path | None) -> Iterator[Path]:
+    """The folder that was given, or a temporary one, which goes where nothing was begun in it."""
+    home = folder or Path(tempfile.mkdtemp(prefix="sluicegate-chaos-"))
+    try:
+        yield home
+    except BaseException:
+        with suppress(OSError):
+            home.rmdir()  # an empty one only
+        raise
+
+
+def _tell(document: dict[str, object], verdict: ChaosVerdict, home: Path, temporary: bool, json_out: bool) -> int:
+    if verdict.good and temporary:
+        shutil.rmtree(home, ignore_errors=True)
+    if json_out:
+        print_json(document)
+    else:
+        _show(document, verdict, home)
+    return 0 if verdict.good else 1
+
+
+def _document(app: str, seed: int, master: str, verdict: ChaosVerdict) -> dict[str, object]:
+    """The JSON of the command-line contract."""
+    return {
+        "app": app,
+        "seed": seed,
+        "master": master,
+        "faults": [asdict(one) for one in verdict.faults],
+        "rows_in": verdict.rows_in,
+        "lost": verdict.lost,
+        "duplicated": verdict.duplicated,
+        "wrong_keys": verdict.wrong_keys,
+        "answer_exact": verdict.exact,
+        "answer_note": verdict.note,
+        "broken": list(verdict.broken),
+        "starts": verdict.starts,
+        "rescales": verdict.moves,
+    }
+
+
+def _cluster(master: str) -> Cluster | None:
+    from sluicegate.spark.cluster.standalone import Cluster
+    from sluicegate.spark.cluster.state import default_folder
+
+    name, colon, given = master.partition(":")
+    return Cluster(Path(given) if colon else default_folder()) if name == "cluster" else None
+
+
+def _show(document: Mapping[str, object], verdict: ChaosVerdict, home: Path) -> None:
+    out = console()
+    missing = [one for one in verdict.faults if one.recovered_s is None]
+    told = "exact" if verdict.exact else f"[red]WRONG[/red] ({escape(verdict.note)})"
+    out.print(
+        f"{len(verdict.faults)} faults, {len(missing)} not recovered from; {verdict.rows_in:,} rows in; the answer is "
+        f"{told}: {verdict.lost} lost, {verdict.duplicated} doubled, {verdict.wrong_keys} wrong keys"
+    )
+    for line in verdict.broken:
+        out.print(f"[red]broken[/red]: {escape(line)}")
+    if not verdict.good:
+        out.print(f"kept in {home}; play it again: sluicegate chaos {document['app']} --seed {document['seed']}")

@@ -1,0 +1,244 @@
+"""The options of `run` and `demo` as values, each checked before anything starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sluicegate.cli.wanted import GroundAsked, RealTimeAsked, SlotsAsked
+from sluicegate.config.capacity_file import read_capacity_file
+from sluicegate.config.goal_text import duration_s, goal_from, pairs_from
+from sluicegate.config.policy_options import policy_options
+from sluicegate.config.trace_file import read_trace
+from sluicegate.control.settings import policy_for
+from sluicegate.errors import BadInput
+from sluicegate.policy.catalogue import live_policy_entry
+
+if TYPE_CHECKING:
+    from sluicegate.lab.running.app import App
+    from sluicegate.lab.running.load import Load
+
+MICRO_BATCH, REAL_TIME = "micro-batch", "real-time"
+_MOST_NODES = 4
+"""Nodes that a policy may take where neither --executors nor a capacity file says."""
+
+
+def is_file(name: str) -> bool:
+    """Whether APP names a file of the user's and not a bundled application.
+
+    >>> is_file("app.py"), is_file("jobs/app"), is_file("shop")
+    (True, True, False)
+    """
+    return name.endswith(".py") or "/" in name
+
+
+def options(**given: object) -> tuple[str, ...]:
+    """Options as typed; what was left out is left out.
+
+    >>> options(slo=["mean=3s"], executor_cores=2, no_fuse=True, dry_run=False, load=None)
+    ('--slo', 'mean=3s', '--executor-cores', '2', '--no-fuse')
+    """
+    words: list[str] = []
+    for name, value in given.items():
+        option = f"--{name.replace('_', '-')}"
+        if isinstance(value, list):
+            words += [word for one in value for word in (option, str(one))]
+        elif value is True:
+            words.append(option)
+        elif value is not None and value is not False:
+            words += [option, str(value)]
+    return tuple(words)
+
+
+def the_app(name: str, given: Path | None = None) -> App:
+    """By name or from a file of the user's, fed with the records of ``given`` where there is one."""
+    from sluicegate.lab.apps.catalogue import app_named
+    from sluicegate.lab.running.user_file import app_from
+
+    app = app_from(Path(name)) if is_file(name) else app_named(name)
+    if given is None:
+        return app
+    if app.given is None:
+        raise BadInput(f"application {app.name!r} reads no file: leave --input out")
+    return app.given(given)
+
+
+def the_promise(app: App, slo: Sequence[str] | None) -> tuple[str, ...]:
+    """What the user promises, else what the application does."""
+    texts = tuple(slo) if slo else (app.slo,)
+    goal_from(texts)
+    return texts
+
+
+def the_load(app: App, calm_per_s: float | None, trace: Path | None) -> Load:
+    """It triples and falls back, or follows a trace."""
+    from sluicegate.lab.running.load import from_file, triples
+
+    calm = calm_per_s if calm_per_s is not None else app.calm_per_s
+    if not calm > 0:
+        raise BadInput(f"--rate is {calm:g}: give rows a second, above 0")
+    return from_file(trace, calm) if trace else triples(calm)
+
+
+def the_length_s(text: str | None) -> float:
+    """Without a text for ever."""
+    if text is None:
+        return math.inf
+    length_s = duration_s(text)
+    if not length_s > 0:
+        raise BadInput(f"--seconds is {text}: give a time above 0, such as 60 or 3min")
+    return length_s
+
+
+def the_processors(app: App, text: str | None, fuse: bool) -> dict[str, int]:
+    """From ``a=2,b=1``, checked against the operators of the application."""
+    from sluicegate.lab.running.run_app import begin_with
+
+    given = pairs_from(text, "--processors") if text is not None else {}
+    for name, count in given.items():
+        if count < 1 or count != int(count):
+            raise BadInput(f"--processors of {name} is {count:g}: give a whole number, 1 or more")
+    asked = {name: int(count) for name, count in given.items()}
+    if app.beside is None:  # else the pipeline is known once what it needs is up, and is checked then
+        begin_with(asked, app.build(), fuse)
+    return asked
+
+
+def the_mode(
+    mode: str, kafka: str | None, partitions: int, executors: str | None, mapper: str | None
+) -> RealTimeAsked | None:
+    """Real-time mode as asked for; ``None`` for micro-batches."""
+    if mode not in (MICRO_BATCH, REAL_TIME):
+        raise BadInput(f"--mode is {mode!r}: give {MICRO_BATCH} or {REAL_TIME}")
+    if mode == REAL_TIME and (executors is not None or mapper is not None):
+        which = "--executors" if executors is not None else "--mapper"
+        raise BadInput(f"{which}: real-time mode holds its slots from start to end; leave it out, or --mode real-time")
+    if mode == REAL_TIME:
+        return RealTimeAsked(kafka, partitions)
+    if kafka is not None:
+        raise BadInput("--kafka makes topics for real-time mode: give --mode real-time too, or leave it out")
+    return None
+
+
+def the_stages(app: App, text: str | None) -> dict[str, int]:
+    """Tasks of the stages of a real-time query, from ``a=2,b=1``; what cannot be one is refused before Spark starts."""
+    from sluicegate.spark.realtime.stages import sink_of, stages_of
+
+    pipeline = app.build()
+    steps = stages_of(pipeline)
+    sink_of(pipeline, steps)
+    given = pairs_from(text, "--processors") if text is not None else {}
+    for name, count in given.items():
+        if name not in [step.name for step in steps] or count < 1 or count != int(count):
+            names = ", ".join(step.name for step in steps)
+            raise BadInput(f"--processors of {name} is {count:g}: give whole numbers, 1 or more, of {names}")
+    return {name: int(count) for name, count in given.items()}
+
+
+def the_cycle_s(text: str) -> float:
+    """The length of a policy's cycle."""
+    cycle_s = duration_s(text)
+    if not cycle_s > 0:
+        raise BadInput(f"--cycle is {text}: give a time above 0, such as 60s or 5min")
+    return cycle_s
+
+
+def the_capacity(app: App, policy: str, profiles: Path | None) -> Path | None:
+    """The capacity file in a folder of profiles, or the one named, for a policy that decides nodes."""
+    if profiles is None or not live_policy_entry(policy).nodes:
+        return None
+    path = profiles / f"{app.name}.mst.toml" if profiles.is_dir() else profiles
+    how = f"sluicegate profile {app.name} --mst --nodes 1,2,4 --out {path.parent}"
+    if not path.exists():
+        raise BadInput(f"{path}: no such file; measure it with `{how}`")
+    found = read_capacity_file(path)
+    if found.app and found.app != app.name:
+        raise BadInput(f"{path} was measured with {found.app!r}, not with {app.name!r}: measure it with `{how}`")
+    return path.absolute()
+
+
+def the_history(path: Path | None, policy: str) -> Path | None:
+    """A trace for the forecaster of a policy that has one; read once here, to say at once what is wrong with it."""
+    if path is None:
+        return None
+    if live_policy_entry(policy).forecaster is None:
+        raise BadInput(f"--history is for the forecaster of a policy, and {policy!r} has none: leave it out")
+    read_trace(path)
+    return path.absolute()
+
+
+def whole_nodes(asked: GroundAsked, policy: str, capacity: Path | None) -> GroundAsked:
+    """Executors for a policy that decides nodes of a cluster of ours, where the user gave none: one a node.
+
+    As many nodes as were measured, and with as many slots; beyond, the curve is only extrapolated.
+    """
+    if asked.executors is not None or not live_policy_entry(policy).nodes or not asked.master.startswith("cluster"):
+        return asked
+    file = read_capacity_file(capacity) if capacity is not None else None
+    most = max((point.machines for point in file.points), default=_MOST_NODES) if file else _MOST_NODES
+    cores = file.slots_per_node if file and file.slots_per_node else asked.executor_cores
+    return replace(asked, executors=f"1:{most}", executor_cores=cores)
+
+
+def the_policy(name: str) -> str:
+    live_policy_entry(name)
+    return name
+
+
+def the_slots(
+    app: App,
+    policy: str,
+    profiles: Path | None,
+    mapper: str | None,
+    routing: str,
+    tasks: int,
+    executors: str | None,
+) -> SlotsAsked:
+    """Profiles, mapper and routing of a run; what cannot be is said before anything starts."""
+    from sluicegate.config.profile_file import read_profiles
+    from sluicegate.model.mapping_rate import Routing
+    from sluicegate.place.catalogue import placer
+
+    if routing not in [one.value for one in Routing]:
+        raise BadInput(f"--routing is {routing!r}: give one of {', '.join(one.value for one in Routing)}")
+    packs = policy in ("lsa", "mba")
+    known = read_profiles(profiles, needed=packs) if profiles is not None else {}
+    if known:
+        _check_profiles(app, set(known), mapper is not None)
+    if mapper is None:
+        return SlotsAsked(profiles, None, routing, tasks, app.name)
+    placer(mapper)
+    if not packs:
+        raise BadInput(f"--mapper maps the threads of lsa and mba, policy {policy!r} has none: leave it out")
+    if executors is None:
+        raise BadInput("--mapper puts threads on executors: give --master cluster and --executors LEAST:MOST")
+    if profiles is None:
+        raise BadInput("--mapper needs --profiles DIR: measure them with `sluicegate profile APP OPERATOR`")
+    return SlotsAsked(profiles, mapper, routing, tasks, app.name)
+
+
+def _check_profiles(app: App, known: set[str], needed: bool) -> None:
+    names = [name for name, step in app.build().steps.items() if step.source is None]
+    missing = [name for name in names if name not in known]
+    if len(missing) == len(names):
+        raise BadInput(f"--profiles has {', '.join(sorted(known)[:5])}; {app.name!r} has {', '.join(names)}: none fits")
+    if needed and missing:
+        raise BadInput(
+            f"no profile of {', '.join(missing[:5])}: measure it with `sluicegate profile {app.name} {missing[0]}`"
+        )
+
+
+def the_policy_options(policy: str, texts: Sequence[str] | None) -> tuple[str, ...]:
+    """Options that the policy has."""
+    policy_for(policy, options=policy_options(texts or ()))
+    return tuple(texts or ())
+
+
+def the_settings(conf: Sequence[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in conf]
+    if any(not key or not equals for key, equals, _ in pairs):
+        raise BadInput("--conf takes KEY=VALUE, for example spark.executor.memory=2g")
+    return {key: value for key, _, value in pairs}

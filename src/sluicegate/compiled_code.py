@@ -1,0 +1,43 @@
+"""Where compiled code is kept: numba refuses to import a function that it cannot keep anywhere.
+
+It tries the folder of the module, then the user's cache. In a container that runs as a user without a home neither can
+be written, and nothing would start.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def keep_compiled_code() -> None:
+    """Let numba keep compiled code in a temporary folder of this user where it has no other place."""
+    if "NUMBA_CACHE_DIR" in os.environ or os.access(Path(__file__).parent, os.W_OK) or _user_cache_is_writable():
+        return
+    os.environ["NUMBA_CACHE_DIR"] = _own_temporary_folder()
+
+
+def _user_cache_is_writable() -> bool:
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path("~").expanduser() / ".cache")
+    try:
+        Path(base, "numba").mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(Path(base, "numba"), os.W_OK)
+
+
+def _own_temporary_folder() -> str:
+    """The same at every start, so that code is compiled once; another one where somebody else has that name.
+
+    What is kept there is run: it must be ours, and closed to others.
+    """
+    import tempfile  # only where it is needed: every Python worker of Spark imports this file
+
+    folder = Path(tempfile.gettempdir()) / f"sluicegate-compiled-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return tempfile.mkdtemp(prefix="sluicegate-compiled-")
+    ours = folder.is_dir() and not folder.is_symlink() and found.st_uid == os.getuid() and not found.st_mode & 0o077
+    return str(folder) if ours else tempfile.mkdtemp(prefix="sluicegate-compiled-")

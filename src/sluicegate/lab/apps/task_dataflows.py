@@ -1,0 +1,153 @@
+"""Traffic, finance and grid of model-driven scheduling as it ran them: 11, 7 and 15 operators, each one of five tasks.
+
+The graphs are those of ``lab.reproduce.dataflows``; ``five_tasks`` has the tasks. Every operator is stateless, gives
+one row for each row, fills a column of its own, and has a query and a k of its own. What an operator gives goes to all
+that read it, so a message leaves once for every path from source to sink, with the answers of the operators on that
+path and of no others. ``traffic``, ``finance`` and ``grid`` are applications with the same aims and real computations;
+those here are the paper's load. ``..._waiting`` are the same with tasks that wait instead of computing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import or_
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from sluicegate.domain import Topology, is_sink, is_source
+from sluicegate.lab.apps.dataflows import NOWHERE, numbers
+from sluicegate.lab.apps.five_answers import answers
+from sluicegate.lab.apps.five_tasks import STORE_WAITS_S, TaskSurroundings, doing
+from sluicegate.lab.apps.inputs.local_store import local_store
+from sluicegate.lab.reproduce.dataflows import applications
+from sluicegate.lab.running.app import Answer, App, compare
+from sluicegate.spark.pipeline.declaration import Pipeline, Stream
+
+_TEXT = ("pi",)
+"""Tasks whose answer is a text; the others' are numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDataflow:
+    """A graph of operators, each called after its place and its task."""
+
+    graph: Topology
+    calm_per_s: float
+    waiting: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.graph.name}_tasks" + ("_waiting" if self.waiting else "")
+
+    @property
+    def tasks(self) -> dict[str, str]:
+        """By operator, under the name that its column has too, the task it does."""
+        found = ((o.name, o.profile) for o in self.graph.operators)
+        return {plain(name): profile.task for name, profile in found if profile is not None}
+
+    @property
+    def schema(self) -> str:
+        columns = (f"{name} {'string' if task in _TEXT else 'long'}" for name, task in self.tasks.items())
+        return ", ".join(("id long", "message string", *columns))
+
+
+def plain(name: str) -> str:
+    """An operator's name as a column's.
+
+    >>> plain("t2-parse")
+    't2_parse'
+    """
+    return name.replace("-", "_")
+
+
+def build(dataflow: TaskDataflow, beside: TaskSurroundings = NOWHERE) -> Pipeline:
+    pipeline, graph = Pipeline(dataflow.name), dataflow.graph
+    streams: dict[str, Stream] = {"source": pipeline.source("messages", dataflow.schema)}
+    for name in graph.order:
+        reads = [streams[edge.origin] for edge in graph.edges if edge.target == name]
+        work = doing(dataflow.tasks[plain(name)], beside, plain(name), dataflow.schema)
+        streams[name] = pipeline.operator(plain(name), work, reduce(or_, reads), fuse=False)
+    for edge in graph.edges:
+        if is_sink(edge.target):
+            pipeline.sink(f"after-{plain(edge.origin)}", streams[edge.origin])
+    return pipeline
+
+
+def rows(source: str, first: int, count: int, tasks: Mapping[str, str]) -> pa.Table:
+    """Messages of ten bytes, nothing answered yet."""
+    ids = pa.array(np.arange(first, first + count, dtype=np.int64))
+    messages = pa.array([f"{number:010d}" for number in numbers(first, count)], pa.string())
+    empty = {name: pa.nulls(count, pa.string() if task in _TEXT else pa.int64()) for name, task in tasks.items()}
+    return pa.table({"id": ids, "message": messages, **empty})
+
+
+def paths(graph: Topology) -> list[frozenset[str]]:
+    """The operators of every way from the source to a sink.
+
+    >>> [len(paths(graph)) for graph in applications().values()]
+    [4, 3, 4]
+    """
+    follow: dict[str, list[str]] = {}
+    for edge in graph.edges:
+        follow.setdefault("source" if is_source(edge.origin) else edge.origin, []).append(edge.target)
+
+    def onwards(name: str, passed: frozenset[str]) -> Iterator[frozenset[str]]:
+        for target in follow.get(name, ()):
+            yield from [passed] if is_sink(target) else onwards(target, passed | {plain(target)})
+
+    return list(onwards("source", frozenset()))
+
+
+def expected(total: int, dataflow: TaskDataflow) -> Counter[object]:
+    """Of each message one row a path, with the answers of its operators and of no others."""
+    found: Counter[object] = Counter()
+    ways, tasks = paths(dataflow.graph), dataflow.tasks
+    for at, number in enumerate(numbers(0, total)):
+        right = answers(number)
+        found.update((at, *(right[task] if name in way else None for name, task in tasks.items())) for way in ways)
+    return found
+
+
+def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], dataflow: TaskDataflow) -> Answer:
+    """Every row that leaves, at whichever sink, against every row that should."""
+    found: Counter[object] = Counter()
+    for sink in sinks.values():
+        found.update(tuple(row) for row in sink.select("id", *dataflow.tasks).collect())
+    return compare(expected(fed["messages"], dataflow), found, found.total())
+
+
+@contextmanager
+def brought_up(dataflow: TaskDataflow) -> Iterator[App]:
+    """With a store to ask and a folder to write to; both are gone afterwards."""
+    with TemporaryDirectory(prefix="sluicegate-archive-") as archive, local_store(STORE_WAITS_S) as port:
+        yield app_of(dataflow, TaskSurroundings(port, archive, dataflow.waiting))
+
+
+def app_of(dataflow: TaskDataflow, beside: TaskSurroundings = NOWHERE) -> App:
+    about = f"the {len(dataflow.tasks)} operators of the paper's {dataflow.graph.name} dataflow, each one of five tasks"
+    return App(
+        name=dataflow.name,
+        about=about + (", none of which computes" if dataflow.waiting else ""),
+        paper=f"model-driven ({dataflow.graph.name})",
+        build=partial(build, dataflow, beside),
+        rows=partial(rows, tasks=dataflow.tasks),
+        check=partial(check, dataflow=dataflow),
+        calm_per_s=dataflow.calm_per_s,
+        slo="mean=20s",
+        beside=partial(brought_up, dataflow),
+    )
+
+
+DATAFLOWS = tuple(
+    TaskDataflow(graph, calm_per_s, waiting)
+    for waiting, calm_per_s in ((False, 10.0), (True, 20.0))
+    for graph in applications().values()
+)
+APPS = tuple(app_of(dataflow) for dataflow in DATAFLOWS)

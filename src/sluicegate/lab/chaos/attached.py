@@ -1,0 +1,343 @@
+"""An attached query while sluicegate's folder, plan and controller are hurt: it goes on, exactly; without us too."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import shutil
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sluicegate.errors import BadInput
+from sluicegate.lab.chaos.driver import Driver
+from sluicegate.lab.chaos.hurt import Hurt, hurt_in, slowed, stepped
+from sluicegate.lab.chaos.processes import Process, below, java_of
+from sluicegate.lab.chaos.queries import ROWS, QueryKind, fed_rows, kind_named, row, sink_rows, write_file
+from sluicegate.lab.chaos.topic import FedTopic, fed_topic
+from sluicegate.lab.chaos.verdict import RECOVERS_WITHIN_S, ChaosVerdict, FaultSeen, Told
+from sluicegate.lab.running.app import compare
+from sluicegate.runlog.files import owner_only_folder
+from sluicegate.spark.edges.offsets import last_batch, last_committed
+
+PREFIX = "attach:"
+_FEED_S = (0.2, 1.0)
+_WAIT_S = (0.2, 2.0)
+_TOLD_WITHIN_S = 300.0
+_MORE_FILES = 3
+"""Fed after the last attached driver is gone: a driver without sluicegate takes them from the same checkpoint."""
+
+
+@dataclass(slots=True)
+class AttachedVictim:
+    """What faults may be done to: a driver whose query is attached, and the record beside it."""
+
+    driver: Driver
+    base: Path
+    record: Path
+    files: int = 0
+    topic: FedTopic | None = None
+    """Where its rows are records, and not files."""
+    hurt: Hurt | None = None
+    """The clock and the disk of the driver, where they can be hurt."""
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.base / "checkpoint"
+
+    def feed(self, seed: int) -> None:
+        rng = random.Random(f"{seed} files")
+        while not self.ended.wait(rng.uniform(*_FEED_S)):
+            self.feed_one()
+
+    def feed_one(self) -> None:
+        if self.topic is None:
+            write_file(self.base / "in", self.files)
+        else:
+            self.topic.send([row(self.files * ROWS + place) for place in range(ROWS)])
+        self.files += 1
+
+    def controllers(self) -> list[Process]:
+        return [p for p in below(self.driver.pid) if "sluicegate.spark.attach.controller" in p.command]
+
+
+Do = Callable[[AttachedVictim, random.Random], str | None]
+
+
+def _signalled(find: Callable[[AttachedVictim], list[Process]], what: signal.Signals) -> Do:
+    def do(query: AttachedVictim, rng: random.Random) -> str | None:
+        found = find(query)
+        if not found:
+            return None
+        query.driver.look()
+        found[0].send(what)
+        if what == signal.SIGSTOP:
+            time.sleep(rng.uniform(0.5, 4.0))
+            found[0].send(signal.SIGCONT)
+        return f"process {found[0].pid}"
+
+    return do
+
+
+def _driver(query: AttachedVictim) -> list[Process]:
+    return [Process(query.driver.pid, 0, "", "driver")]
+
+
+def _folder_gone(query: AttachedVictim, rng: random.Random) -> str | None:
+    if not query.record.is_dir():
+        return None
+    shutil.rmtree(query.record, ignore_errors=True)
+    return "the record's folder deleted"
+
+
+def _folder_a_file(query: AttachedVictim, rng: random.Random) -> str:
+    shutil.rmtree(query.record, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        query.record.write_text("not a folder")
+    time.sleep(rng.uniform(0.5, 3.0))
+    with contextlib.suppress(OSError):
+        query.record.unlink(missing_ok=True)
+        query.record.mkdir(exist_ok=True)
+    return "the record's folder a file for a while"
+
+
+_PLANS: Mapping[str, Callable[[random.Random], bytes]] = {
+    "garbage": lambda rng: rng.randbytes(300),
+    "empty": lambda rng: b"",
+    "torn": lambda rng: b'{"version": 3, "operators": {"counts": {"proc',
+    "another type": lambda rng: b"[1, 2, 3]",
+    "absurd": lambda rng: json.dumps(_plan(rng.choice((0, -5, 10**12)))).encode(),
+    "tasks by hand": lambda rng: json.dumps(_plan(rng.randint(1, 9))).encode(),
+}
+
+
+def _plan(k: int) -> dict[str, object]:
+    return {"version": 9, "operators": {n: {"processors": k} for n in ("counts", "first", "windows")}, "executors": k}
+
+
+def _plan_spoiled(query: AttachedVictim, rng: random.Random) -> str | None:
+    name = rng.choice(sorted(_PLANS))
+    with contextlib.suppress(OSError):
+        (query.record / "plan.json").write_bytes(_PLANS[name](rng))
+        return f"plan.json: {name}"
+    return None
+
+
+def _record_spoiled(query: AttachedVictim, rng: random.Random) -> str | None:
+    found = sorted(p for p in query.record.rglob("*") if p.is_file()) if query.record.is_dir() else []
+    if not found:
+        return None
+    path = rng.choice(found)
+    with contextlib.suppress(OSError):
+        path.write_bytes(rng.randbytes(200))
+        return f"{path.relative_to(query.record)} overwritten"
+    return None
+
+
+def _broker_killed(query: AttachedVictim, rng: random.Random) -> str | None:
+    """SIGKILL, and the same broker again some seconds later."""
+    if query.topic is None:
+        return None
+    pause_s = rng.uniform(0.5, 5.0)
+    query.topic.broker.kill()
+    time.sleep(pause_s)
+    query.topic.broker.up()
+    return f"the broker away for {pause_s:.1f} s and its start"
+
+
+def _broker_stopped(query: AttachedVictim, rng: random.Random) -> str | None:
+    process = query.topic.broker.process if query.topic is not None else None
+    if process is None:
+        return None
+    pause_s = rng.uniform(0.5, 6.0)
+    process.send_signal(signal.SIGSTOP)
+    try:
+        time.sleep(pause_s)
+    finally:
+        process.send_signal(signal.SIGCONT)
+    return f"the broker stopped for {pause_s:.1f} s"
+
+
+def _clock_step(query: AttachedVictim, rng: random.Random) -> str | None:
+    """Not of one that reads Kafka, whose client counts its waits by the clock of the wall: that is not ours to mend."""
+    return stepped(query.hurt, rng) if query.hurt and query.topic is None else None
+
+
+def _slow_disk(query: AttachedVictim, rng: random.Random) -> str | None:
+    return slowed(query.hurt, rng) if query.hurt else None
+
+
+FAULTS: Mapping[str, Do] = {
+    "nothing": lambda query, rng: "nothing: how long a batch takes anyway",
+    "attached-controller": _signalled(AttachedVictim.controllers, signal.SIGKILL),
+    "attached-controller-stop": _signalled(AttachedVictim.controllers, signal.SIGSTOP),
+    "attached-driver": _signalled(_driver, signal.SIGKILL),
+    "attached-java-stop": _signalled(lambda query: java_of(query.driver.pid), signal.SIGSTOP),
+    "attached-folder-deleted": _folder_gone,
+    "attached-folder-a-file": _folder_a_file,
+    "attached-plan": _plan_spoiled,
+    "attached-record": _record_spoiled,
+    "attached-broker": _broker_killed,
+    "attached-broker-stop": _broker_stopped,
+    "attached-clock-step": _clock_step,
+    "attached-slow-disk": _slow_disk,
+}
+_SELDOM = frozenset(("nothing", "attached-driver"))
+"""Once in a round, the others twice: a driver takes long to start."""
+
+
+ABOUT: Mapping[str, str] = {
+    "nothing": "no fault, for comparison",
+    "attached-controller": "SIGKILL of the controller",
+    "attached-controller-stop": "SIGSTOP of the controller",
+    "attached-driver": "SIGKILL of the user's driver, started again",
+    "attached-java-stop": "SIGSTOP of the user's Java process",
+    "attached-folder-deleted": "the record's folder deleted",
+    "attached-folder-a-file": "the record's folder a file for some seconds",
+    "attached-plan": "the plan emptied, torn, overwritten, absurd, or changed by hand",
+    "attached-record": "a file of the record overwritten",
+    "attached-broker": "SIGKILL of the Kafka broker that it reads, started again",
+    "attached-broker-stop": "SIGSTOP of the Kafka broker that it reads",
+    "attached-clock-step": "the clock of the user's driver stepped by up to two hours, forth or back",
+    "attached-slow-disk": "every file takes up to 0.4 s longer for some seconds",
+}
+
+
+def attached_faults(names: str) -> list[str]:
+    wanted = list(FAULTS) if names == "all" else [name.strip() for name in names.split(",") if name.strip()]
+    for name in wanted:
+        if name not in FAULTS:
+            raise BadInput(f"no fault {name!r} for an attached query: there is {', '.join(FAULTS)}, or all")
+    return wanted
+
+
+def attached_chaos(
+    name: str,
+    seconds: float,
+    seed: int,
+    faults: list[str],
+    folder: Path,
+    master: str = "local[2]",
+    most: int | None = None,
+    told: Told = lambda line: None,
+) -> ChaosVerdict:
+    """Faults for so long; then the sink against the answer, and once more after a driver that is not attached."""
+    kind, base = kind_named(name), folder.absolute()
+    logs, record = base / "drivers", base / "record"
+    for needed in (base / "in", logs):
+        owner_only_folder(needed)
+    with fed_topic(base / "kafka") if kind.kafka else nullcontext() as topic:
+        return _judged(kind, base, record, master, topic, seconds, seed, faults, most, told)
+
+
+def _judged(
+    kind: QueryKind,
+    base: Path,
+    record: Path,
+    master: str,
+    topic: FedTopic | None,
+    seconds: float,
+    seed: int,
+    faults: list[str],
+    most: int | None,
+    told: Told,
+) -> ChaosVerdict:
+    source = (topic.broker.address, topic.name) if topic is not None else ()
+
+    def command(where: str) -> tuple[str, ...]:
+        return ("sluicegate.lab.chaos.attached_app", str(base), kind.name, master, where, *source)
+
+    hurt = hurt_in(base)
+    driver = Driver(command(str(record)), base / "drivers", base / "points", hurt.environment if hurt else {})
+    query = AttachedVictim(driver, base, record, topic=topic, hurt=hurt)
+    feeder = threading.Thread(target=query.feed, args=(seed,), daemon=True)
+    try:
+        query.feed_one()
+        query.driver.start()
+        feeder.start()
+        seen = _hurt(query, seconds, seed, faults, most, told)
+        query.ended.set()
+        feeder.join()
+        ended = _drained(query)
+        if hurt is not None:
+            hurt.step(0.0)
+        for _ in range(_MORE_FILES):
+            query.feed_one()
+        query.driver.command = command("")
+        ended = _drained(query) and ended
+    finally:
+        query.ended.set()
+        query.driver.end()
+    judged = compare(kind.answer(fed_rows(query.files)), kind.found(sink_rows(base / "out")), 0)
+    wrong = [f"outlived its driver: {line}" for line in query.driver.left()]
+    wrong += [] if ended else ["a driver did not end by itself"]
+    wrong += [f"driver {n + 1}: {line}" for n, one in enumerate(query.driver.ended) for line in one.lines]
+    kept = (path.read_bytes() for path in query.checkpoint.rglob("*") if path.is_file())
+    if any(
+        b"sluicegate" in text.replace(str(base).encode(), b"") for text in kept
+    ):  # the input's own folder is not ours
+        wrong.append("the checkpoint holds something of sluicegate's")
+    return ChaosVerdict(
+        tuple(seen),
+        query.files * ROWS,
+        judged.lost,
+        judged.duplicated,
+        judged.wrong_keys,
+        judged.exact,
+        judged.note,
+        tuple(wrong),
+        query.driver.starts,
+        0,
+    )
+
+
+def _hurt(
+    query: AttachedVictim, seconds: float, seed: int, faults: list[str], most: int | None, told: Told
+) -> list[FaultSeen]:
+    rng, began_s, seen, order = random.Random(f"{seed} attached"), time.monotonic(), list[FaultSeen](), list[str]()
+    skipped: Counter[str] = Counter()
+    while time.monotonic() - began_s < seconds and len(seen) < (most or len(seen) + 1):
+        if not order:
+            order = [*faults, *(fault for fault in faults if fault not in _SELDOM)]
+            rng.shuffle(order)
+        kind, at_s = order.pop(), time.monotonic() - began_s
+        target = FAULTS[kind](query, random.Random(f"{seed} {kind} {len(seen)} {skipped[kind]}"))
+        if target is None:
+            skipped[kind] += 1
+            continue
+        told(f"{at_s:7.1f} s  {kind}: {target}")
+        seen.append(FaultSeen(at_s, kind, target))
+        if not _goes_on(query):
+            told(f"{'':9}  no batch within {RECOVERS_WITHIN_S:g} s")
+            return seen
+        seen[-1].recovered_s = time.monotonic() - began_s - at_s
+        told(f"{'':9}  {kind}: the query went on after {seen[-1].recovered_s:.1f} s")
+        time.sleep(rng.uniform(*_WAIT_S))
+    return seen
+
+
+def _goes_on(query: AttachedVictim) -> bool:
+    """Whether a batch that was planned after the fault is committed in time; a driver that is gone is started again."""
+    planned, until_s = last_batch(query.checkpoint), time.monotonic() + RECOVERS_WITHIN_S
+    while (last_committed(query.checkpoint) or 0) <= (planned if planned is not None else -1):
+        if time.monotonic() > until_s:
+            return False
+        if not query.driver.runs:
+            query.driver.start()
+        time.sleep(0.1)
+    return True
+
+
+def _drained(query: AttachedVictim) -> bool:
+    if not query.driver.runs:
+        query.driver.start()
+    done = query.driver.answer({}, _TOLD_WITHIN_S) is not None
+    query.driver.reap()
+    return done

@@ -1,0 +1,119 @@
+"""The driver that chaos kills and starts again: an application in its folder, under the control loop, until it is told.
+
+    python -m sluicegate.lab.chaos.driven FOLDER APP MASTER EXECUTORS
+
+It says ``ready`` when Spark is there, and begins at a line on standard input, so that one may stand by; it says
+``running`` when its queries have started. A line of JSON on standard input, the rows fed by source, lets it
+drain, check the answer and give it as one line of JSON. At SIGTERM it stops between two batches. Whatever ends it
+before is one line on standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from sluicegate.errors import SluicegateError
+from sluicegate.lab.apps.catalogue import app_named
+from sluicegate.lab.chaos import to_database
+from sluicegate.lab.running.app import App
+from sluicegate.lab.running.user_file import app_from
+from sluicegate.spark.cluster.java import QUICK_JAVA
+from sluicegate.spark.controller import Control
+from sluicegate.spark.ground import Ground, ground_of
+from sluicegate.spark.pipeline.failures import spoiled
+from sluicegate.spark.pipeline.runtime import Running, start
+from sluicegate.spark.session import spark_is_gone, spark_session, stop_spark
+from sluicegate.spark.spark_log import quiet_spark
+from sluicegate.spark.supervisor import Supervisor
+
+_DRAINED_WITHIN_S = 600.0
+
+
+def application(name: str) -> App:
+    """By name, or from a file of the user's."""
+    if name == to_database.NAME:
+        return to_database.APP
+    return app_from(Path(name)) if name.endswith(".py") or "/" in name else app_named(name)
+
+
+def main(folder: Path, name: str, master: str, executors: str) -> int:
+    try:
+        app, ground = application(name), ground_of(master, executors or None)
+        settings = {"spark.driver.memory": "700m", "spark.driver.extraJavaOptions": QUICK_JAVA, **ground.settings}
+        with quiet_spark(folder.parent / "spark.log"):  # what is judged is what this process says
+            spark = spark_session(ground.master, settings, f"sluicegate chaos {app.name}")
+        try:
+            _say("ready")
+            if not sys.stdin.readline():
+                return 0
+            answer = _run(app, spark, ground, folder)
+        except SluicegateError:
+            raise
+        except Exception as problem:  # a kept row that was changed, or whatever was under way when Java ended
+            raise spoiled(problem) or spark_is_gone(spark) or problem from None
+        finally:
+            stop_spark(spark)
+    except SluicegateError as problem:
+        sys.stderr.write(f"sluicegate: {problem}\n")
+        return problem.exit_code
+    _say(answer)
+    return 0
+
+
+def _run(app: App, spark: SparkSession, ground: Ground, folder: Path) -> dict[str, object]:
+    slots = ground.slots or spark.sparkContext.defaultParallelism
+    control = Control(slo=(app.slo,), budget=slots, interval_s=1.0, startup_s=ground.startup_s)
+    fleet = ground.fleet(spark)
+    with (
+        app.brought_up() as ready,
+        start(ready.build(), spark, folder) as running,
+        fleet(running) if fleet else nullcontext(),
+        Supervisor(running.layout, control) as supervisor,
+    ):
+        running.also_check.append(supervisor.check)
+        _say("running")
+        fed = _until_told(running)
+        running.drain(_DRAINED_WITHIN_S)
+        return _answer(ready, running, fed)
+
+
+def _until_told(running: Running) -> Mapping[str, int]:
+    """The rows fed by source, once all are; whoever started this process may be gone too."""
+    asked = threading.Event()
+    signal.signal(signal.SIGTERM, lambda number, frame: asked.set())
+    while not select.select([sys.stdin], [], [], 0.5)[0]:
+        running.check()
+        if asked.is_set():
+            raise SluicegateError("asked to stop: stopped between two batches")
+    line = sys.stdin.readline()
+    if not line:
+        raise SluicegateError("nobody listens any more: stopped between two batches")
+    fed: Mapping[str, int] = json.loads(line)
+    return fed
+
+
+def _answer(app: App, running: Running, fed: Mapping[str, int]) -> dict[str, object]:
+    streams = [stream for stream in running.graph.kept if running.graph.keep_s.get(stream) != 0]
+    pipeline = app.build()
+    sinks = {sink.name: running.read(sink.stream) for sink in pipeline.sinks.values() if sink.stream in streams}
+    assert app.check is not None
+    return {**asdict(app.check(fed, sinks)), "failures": list(running.restarts)}
+
+
+def _say(what: object) -> None:
+    sys.stdout.write((what if isinstance(what, str) else json.dumps(what)) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), *sys.argv[2:5]))

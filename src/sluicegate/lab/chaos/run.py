@@ -1,0 +1,270 @@
+"""An application under faults: the load moves, processes and files are hurt, all comes back, the answer is judged."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sluicegate.errors import BadInput
+from sluicegate.lab.chaos import to_database
+from sluicegate.lab.chaos.database import Database, served
+from sluicegate.lab.chaos.disk import small_disk
+from sluicegate.lab.chaos.driven import application
+from sluicegate.lab.chaos.driver import Driver, DriverEnded
+from sluicegate.lab.chaos.faults import NOTHING, ChaosFault
+from sluicegate.lab.chaos.hurt import Hurt, hurt_in
+from sluicegate.lab.chaos.invariants import broken
+from sluicegate.lab.chaos.load import JumpingLoad
+from sluicegate.lab.chaos.passing import Passing
+from sluicegate.lab.chaos.processes import Process, executors_of
+from sluicegate.lab.chaos.schedule import PlannedFault, schedule
+from sluicegate.lab.chaos.spoiling import Spoiled
+from sluicegate.lab.chaos.verdict import RECOVERS_WITHIN_S, ChaosVerdict, FaultSeen, Told
+from sluicegate.lab.running.app import App
+from sluicegate.runlog.files import owner_only_folder
+from sluicegate.runlog.layout import Layout
+from sluicegate.spark.cluster.standalone import Cluster
+from sluicegate.spark.cluster.state import read_state
+from sluicegate.spark.pipeline.graph import RunningGraph, read_graph
+from sluicegate.spark.pipeline.verify import verify
+
+_ANSWERS_WITHIN_S = 700.0
+_MOST_STARTS = 5
+"""So many tries until a driver runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to happen to which application. ``most``: so many faults at most."""
+
+    app: str
+    seconds: float
+    seed: int
+    faults: Sequence[ChaosFault]
+    master: str = "local[4]"
+    executors: str = ""
+    calm_per_s: float | None = None
+    most: int | None = None
+    cluster: Cluster | None = None
+    disk_mb: int | None = None
+    """The size of a disk that the run has for itself; without one none is filled."""
+
+
+@dataclass(slots=True)
+class Victim:
+    """What faults may be done to."""
+
+    driver: Driver
+    layout: Layout
+    graph: RunningGraph
+    load: JumpingLoad
+    cluster: Cluster | None = None
+    hurt: Hurt | None = None
+    """The clock and the disk of the driver, where they can be hurt."""
+    database: Database | None = None
+    """What its sink writes to, if that is a service."""
+    spoiled: list[Spoiled] = field(default_factory=list)
+
+    def roots(self) -> list[int]:
+        """The processes below which tasks run."""
+        return [self.driver.pid, *(node.pid for node in self.nodes())]
+
+    def nodes(self) -> list[Process]:
+        state = read_state(self.cluster.folder) if self.cluster else None
+        return [Process(w.pid, 0, "", w.name) for w in state.workers if w.alive] if state else []
+
+    def executors(self) -> list[Process]:
+        return [executor for node in self.nodes() for executor in executors_of(node.pid)]
+
+    def bring_nodes_back(self) -> None:
+        if self.cluster is not None:
+            self.cluster.add_workers(1)
+
+
+def chaos(asked: Asked, folder: Path, told: Told = lambda line: None) -> ChaosVerdict:
+    """Faults for as long as asked, then the end of the load, and the sinks against the independent answer."""
+    app = application(asked.app)
+    if app.rows is None or app.check is None:
+        raise BadInput(f"application {app.name!r} brings no rows or no answer of its own: nothing could be judged")
+    layout, logs = Layout((folder / "run").absolute()), folder / "drivers"
+    for needed in (folder, logs):
+        owner_only_folder(needed)
+    with (
+        small_disk(layout.folder, asked.disk_mb) if asked.disk_mb else nullcontext(),
+        served() if asked.app == to_database.NAME else nullcontext() as database,
+    ):
+        return _judged(asked, app, layout, folder, database, told)
+
+
+def _judged(
+    asked: Asked, app: App, layout: Layout, folder: Path, database: Database | None, told: Told
+) -> ChaosVerdict:
+    logs = folder / "drivers"
+    command = ("sluicegate.lab.chaos.driven", str(layout.folder), asked.app, asked.master, asked.executors)
+    hurt = hurt_in(folder.absolute())
+    inside = {**(hurt.environment if hurt else {}), **({to_database.VARIABLE: database.address} if database else {})}
+    driver = Driver(command, logs, folder.absolute() / "points", inside, waits=True)
+    try:
+        driver.start()
+        graph = read_graph(layout)
+        assert graph is not None
+        calm_per_s = asked.calm_per_s if asked.calm_per_s is not None else app.calm_per_s
+        with JumpingLoad(app, layout, graph, calm_per_s, _slots(asked), asked.seed) as load:
+            victim = Victim(driver, layout, graph, load, asked.cluster, hurt, database)
+            seen = _hurt(asked, victim, told)
+        if load.problem is not None:
+            raise load.problem
+        if hurt is not None:
+            hurt.step(0.0)
+        answer = _answered(victim, load.fed)
+        driver.reap()
+    finally:
+        driver.end()
+    wrong = [*broken(layout, graph), *_said(driver), *(f"outlived its driver: {c}" for c in driver.left())]
+    if answer is None:
+        wrong.append("no driver gave an answer")
+    found: Mapping[str, Any] = answer or {}
+    return ChaosVerdict(
+        tuple(seen),
+        sum(load.fed.values()),
+        found.get("lost"),
+        found.get("duplicated"),
+        found.get("wrong_keys"),
+        bool(found.get("exact")),
+        str(found.get("note", "")),
+        tuple(wrong),
+        driver.starts,
+        load.moves,
+    )
+
+
+def _hurt(asked: Asked, victim: Victim, told: Told) -> list[FaultSeen]:
+    began_s, seen, open_ones = time.monotonic(), list[FaultSeen](), list[FaultSeen]()
+    wait_s = 0.0
+    for planned in schedule(asked.faults, asked.seed):
+        time.sleep(wait_s)
+        if time.monotonic() - began_s > asked.seconds or len(seen) >= (asked.most or len(seen) + 1):
+            break
+        if planned.fault.name == NOTHING and not _recovered(open_ones, victim, began_s, told):
+            return seen
+        if planned.fault.name == NOTHING:
+            open_ones.clear()
+        if not victim.driver.runs:  # what came before has ended it, and this one needs something to hurt
+            _bring_back(victim, open_ones, told)
+        done = _do(planned, victim, began_s, told)
+        wait_s = 0.0 if done is None else planned.wait_s
+        if done is None:  # nothing of the kind to hurt
+            continue
+        seen.append(done)
+        open_ones.append(done)
+        if not planned.together:
+            if not _recovered(open_ones, victim, began_s, told):
+                return seen
+            open_ones.clear()
+    _recovered(open_ones, victim, began_s, told)
+    return seen
+
+
+def _do(planned: PlannedFault, victim: Victim, began_s: float, told: Told) -> FaultSeen | None:
+    at_s = time.monotonic() - began_s
+    target = planned.fault.do(victim, random.Random(planned.seed))
+    if target is None:
+        return None
+    told(f"{at_s:7.1f} s  {planned.fault.name}: {target}")
+    return FaultSeen(at_s, planned.fault.name, target)
+
+
+def _recovered(open_ones: list[FaultSeen], victim: Victim, began_s: float, told: Told) -> bool:
+    """Wait until rows fed from now on, and all before, have come out of a driver that runs; whether in time."""
+    fed, until_s, now_s = victim.load.fed, time.monotonic() + RECOVERS_WITHIN_S, time.time()
+    steered = any(one.kind.startswith("controller") for one in open_ones)
+    passing: Passing | None = None
+    victim.load.feed_soon()
+    while not (victim.driver.runs and passing and passing.done()) or (steered and not _looked(victim.layout, now_s)):
+        if time.monotonic() > until_s:
+            told(f"{'':9}  not recovered within {RECOVERS_WITHIN_S:g} s")
+            return False
+        if not victim.driver.runs:
+            _bring_back(victim, open_ones, told)
+        if passing is None and all(rows > fed[source] for source, rows in victim.load.fed.items()):
+            passing = Passing(victim.layout, victim.graph)
+        time.sleep(0.1)
+    for one in open_ones:
+        one.recovered_s = time.monotonic() - began_s - one.at_s
+        told(f"{'':9}  {one.kind} recovered in {one.recovered_s:.1f} s")
+    if victim.cluster is None:  # there it would hold cores that the one at work needs
+        victim.driver.stand_by()
+    return True
+
+
+def _looked(layout: Layout, since_s: float) -> bool:
+    """Whether a controller has looked since."""
+    return layout.ticks.exists() and layout.ticks.stat().st_mtime >= since_s
+
+
+def _bring_back(victim: Victim, open_ones: list[FaultSeen], told: Told) -> None:
+    """Start the driver until it runs. What it refuses is repaired where that is exact, else restored from a backup."""
+    for _ in range(_MOST_STARTS):
+        victim.driver.reap()
+        if _said_why(victim, open_ones, told):
+            _mend(victim, told)
+        try:
+            victim.driver.start()
+            return
+        except DriverEnded:
+            _said_why(victim, open_ones, told)
+            _mend(victim, told)
+    raise DriverEnded(f"the driver does not start any more: {victim.driver.ended[-1].word}")
+
+
+def _said_why(victim: Victim, open_ones: list[FaultSeen], told: Told) -> bool:
+    """Whether the last driver said why it ended, which is noted; one that was killed says nothing."""
+    last = victim.driver.ended[-1] if victim.driver.ended else None
+    if last is None or not last.lines:
+        return False
+    if open_ones and last.word not in open_ones[-1].lines:
+        open_ones[-1].lines.append(last.word)
+        told(f"{'':9}  it said: {last.word}")
+    return True
+
+
+def _mend(victim: Victim, told: Told) -> None:
+    if not victim.spoiled:
+        return
+    found = verify(victim.layout.folder, repair=True)
+    for line in found.repaired:
+        told(f"{'':9}  repaired: {line}")
+    if not found.sound or not found.repaired:
+        for one in victim.spoiled:
+            if one.restore():
+                told(f"{'':9}  restored: {one.path.relative_to(victim.layout.folder)}")
+        victim.spoiled.clear()
+
+
+def _answered(victim: Victim, fed: Mapping[str, int]) -> dict[str, Any] | None:
+    for _ in range(_MOST_STARTS):
+        if not victim.driver.runs:
+            _bring_back(victim, [], lambda line: None)
+        found = victim.driver.answer(fed, _ANSWERS_WITHIN_S)
+        if found is not None:
+            return found
+        victim.driver.reap()
+        _mend(victim, lambda line: None)
+    return None
+
+
+def _said(driver: Driver) -> list[str]:
+    """Whoever ends with an error says so in one line, and nobody leaves a trace."""
+    wrong = [f"driver {n + 1} left {one.traces} traces" for n, one in enumerate(driver.ended) if one.traces]
+    mute = [n + 1 for n, one in enumerate(driver.ended) if one.code > 0 and not one.lines]
+    return wrong + [f"driver {n} ended with an error and said nothing" for n in mute]
+
+
+def _slots(asked: Asked) -> int:
+    inside = asked.master.partition("[")[2].rstrip("]")
+    return int(inside) if inside.isdigit() else 4

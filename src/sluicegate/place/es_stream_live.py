@@ -1,0 +1,189 @@
+"""Es-Stream's node rules on what runs (Eq 19 to 22): instances stay, new ones go where the measured loads send them.
+
+    SK <= eta and mean R >= phi     a new instance asks for a node that is not in use, else for one more node
+    SK >= eta or  mean R <= phi     it goes on the least loaded node in use if Eq 22 holds there, else on any
+    SK >= chi and mean R <= zeta    and the rate falls: nodes are left, those taken by scaling out first
+
+R is a node's measured load. A new instance is taken to use what the present ones of its operator do (Eq 21). While a
+node that was asked for has not come, the instance runs on the least loaded node with a free slot; without one it shares
+the hosts of its siblings. The rate falls where it is ``trigger`` below the highest since nodes last came or went.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sluicegate.domain import NodeObservation, Topology
+from sluicegate.place.es_stream import EsStreamPlacer
+from sluicegate.place.moving import Moved, WhatRuns, kept_places
+from sluicegate.policy.papers.es_stream_nodes import (
+    NodeThresholds,
+    Shrink,
+    Use,
+    node_for_instance,
+    nodes_to_release,
+    use_of_a_new_instance,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EsNodesMemory:
+    """Nodes taken by scaling out, oldest first, those being left and why, and the rate to compare with."""
+
+    taken: tuple[str, ...] = ()
+    leaving: tuple[str, ...] = ()
+    rate_per_s: float = 0.0
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EsStreamMoving(EsStreamPlacer):
+    """Es-Stream's placer, which goes on from what runs by the ``nodes`` rules."""
+
+    nodes: NodeThresholds = field(default_factory=NodeThresholds)
+    trigger: float = 0.2
+
+    def move(
+        self, memory: EsNodesMemory | None, topology: Topology, running: Mapping[str, int], ground: WhatRuns
+    ) -> tuple[EsNodesMemory, Moved]:
+        """The step that the rules make of what was measured."""
+        return move_by_nodes(memory, topology, running, ground, self.nodes, self.trigger)
+
+
+def move_by_nodes(
+    memory: EsNodesMemory | None,
+    topology: Topology,
+    running: Mapping[str, int],
+    ground: WhatRuns,
+    limits: NodeThresholds,
+    trigger: float,
+) -> tuple[EsNodesMemory, Moved]:
+    """One step of the rules.
+
+    >>> loads = (NodeObservation("h1", 0.9), NodeObservation("h2", 0.0))
+    >>> two = WhatRuns(0.0, {"h1": 2, "h2": 2}, {"a": ("h1",)}, loads)
+    >>> from sluicegate.domain import Edge, Operator
+    >>> one = Topology("t", (Operator("a", 9.0),), (Edge("source", "a"),))
+    >>> move_by_nodes(None, one, {"a": 2}, two, NodeThresholds(), 0.2)[1].places
+    {'a': ('h1', 'h2')}
+    """
+    memory = memory or EsNodesMemory()
+    memory = replace(
+        memory,
+        leaving=tuple(host for host in memory.leaving if host in ground.slots),
+        rate_per_s=max(memory.rate_per_s, ground.arrivals_per_s),
+    )
+    board = _Board(topology, ground, limits, kept_places(ground, running, memory.leaving), memory.leaving)
+    missing, reasons, taken = 0, list[str](), list(memory.taken)
+    for name in topology.order:
+        while len(board.places[name]) < running[name]:
+            found, reason = board.put(name)
+            reasons.append(f"{name}: {reason}")
+            missing += found is None
+            if found is None and not board.fall_back(name):
+                break
+            if found is not None and found not in taken and reason.startswith("bottleneck"):
+                taken.append(found)
+    if missing:
+        memory = replace(memory, leaving=(), rate_per_s=ground.arrivals_per_s)
+    elif not reasons and not memory.leaving:
+        falls = ground.arrivals_per_s < (1 - trigger) * memory.rate_per_s
+        rule = nodes_to_release(board.nodes, falls, taken, limits)
+        unused = board.unused() if falls else ()
+        leaving = board.spare((*unused, *(rule.nodes if isinstance(rule, Shrink) else ())), sum(running.values()))
+        if leaving:
+            board.leave(leaving)
+            taken = [host for host in taken if host not in leaving]
+            told = f"{', '.join(leaving)} left, {rule.reason}"
+            memory = replace(memory, leaving=leaving, rate_per_s=ground.arrivals_per_s, why=told)
+    if memory.leaving:  # it takes some looks until they are gone, and each change on the way has this reason
+        reasons.append(memory.why)
+    places = {name: tuple(hosts) for name, hosts in board.places.items()}
+    return replace(memory, taken=tuple(taken)), Moved(places, missing, memory.leaving, tuple(reasons))
+
+
+class _Board:
+    """Nodes with their loads and instances while one step is worked out."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        ground: WhatRuns,
+        limits: NodeThresholds,
+        places: dict[str, list[str]],
+        without: tuple[str, ...],
+    ) -> None:
+        self.places, self._limits, self._order = places, limits, topology.order
+        self._slots = {host: slots for host, slots in ground.slots.items() if host not in without}
+        known = {node.name: node for node in ground.nodes}
+        held = {name: Counter(hosts) for name, hosts in places.items()}
+        self.nodes = [
+            replace(
+                known.get(host, NodeObservation(host, 0.0)),
+                hosts={name: count[host] for name, count in held.items() if count[host]},
+            )
+            for host in self._slots
+        ]
+
+    def put(self, name: str) -> tuple[str | None, str]:
+        """The node a new instance goes to, ``None`` where one must be added, and why."""
+        use = self._use(name)
+        asked = node_for_instance(self.nodes, use, self._limits, self._full())
+        if asked.node is not None:
+            self._take(name, asked.node, use)
+        return asked.node, asked.reason
+
+    def fall_back(self, name: str) -> bool:
+        """Until the node comes: where a slot is free; whether there was one."""
+        open_nodes = [node for node in self.nodes if node.name not in self._full()]
+        if open_nodes:
+            self._take(name, min(open_nodes, key=lambda node: node.load).name, self._use(name))
+        return bool(open_nodes)
+
+    def unused(self) -> tuple[str, ...]:
+        """Nodes without an instance: the rules count those in use only."""
+        return tuple(node.name for node in self.nodes if not node.hosts)
+
+    def spare(self, wanted: tuple[str, ...], processors: int) -> tuple[str, ...]:
+        """Those of the nodes that leave a slot for every instance."""
+        left, found = sum(self._slots.values()), list[str]()
+        for host in wanted:
+            if left - self._slots[host] >= processors and len(found) + 1 < len(self._slots):
+                found.append(host)
+                left -= self._slots[host]
+        return tuple(found)
+
+    def leave(self, hosts: tuple[str, ...]) -> None:
+        """Instances on those nodes go to the others, the least loaded first."""
+        self.nodes = [node for node in self.nodes if node.name not in hosts]
+        self._slots = {host: slots for host, slots in self._slots.items() if host not in hosts}
+        for name in self._order:
+            gone = [host for host in self.places[name] if host in hosts]
+            self.places[name] = [host for host in self.places[name] if host not in hosts]
+            for _ in gone:
+                self.fall_back(name)
+
+    def _full(self) -> list[str]:
+        return [node.name for node in self.nodes if sum(node.hosts.values()) >= self._slots[node.name]]
+
+    def _take(self, name: str, host: str, use: Use) -> None:
+        self.places[name].append(host)
+        self.nodes = [_with(node, name, use) if node.name == host else node for node in self.nodes]
+
+    def _use(self, name: str) -> Use:
+        """Eq 21: an even part of what the nodes of its present instances carry."""
+        parts = [
+            Use(node.cpu / count, node.memory / count, node.io / count)
+            for node in self.nodes
+            if node.hosts.get(name)
+            for count in [sum(node.hosts.values())]
+            for _ in range(node.hosts[name])
+        ]
+        return use_of_a_new_instance(parts) if parts else Use(0.0)
+
+
+def _with(node: NodeObservation, name: str, use: Use) -> NodeObservation:
+    hosts = {**node.hosts, name: node.hosts.get(name, 0) + 1}
+    return replace(node, cpu=node.cpu + use.cpu, memory=node.memory + use.memory, io=node.io + use.io, hosts=hosts)

@@ -1,0 +1,207 @@
+"""Mc-Stream's algorithms 3 and 4 on what runs: new instances by algorithm 3, then moves by what was measured.
+
+Algorithm 3 repeats until targets hold; nobody knows that before the next measurement. So each call moves at most
+``most_moves`` instances (``mc_stream_online``), and the next comes ``wait_s`` later at the earliest: hot instances and
+the ends of hot edges while the promise is broken, cold instances packed while nodes idle. A host without an instance is
+given back while the promise is kept.
+
+On Spark the steps of a move (``redeployment``) are: executors of the target are warm before they are in ``slots``; the
+instance's rows wait on its edge from one batch to the next; its state is loaded by the target from the checkpoint that
+the last batch committed; the next batch runs there; the old executor finishes its tasks before it goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sluicegate.domain import Bundle, Placement, Topology, Vm
+from sluicegate.place.mc_stream import McStreamPlacer, choose, upstream_of
+from sluicegate.place.mc_stream_online import Measured, OnlineRules, Redeployment, redeploy
+from sluicegate.place.moving import Moved, WhatRuns, kept_places
+from sluicegate.place.placer import DoesNotFit
+from sluicegate.place.redeployment import steps_without_loss
+from sluicegate.place.slot_ledger import SlotLedger
+from sluicegate.place.sweep import by_task
+
+
+@dataclass(frozen=True, slots=True)
+class McMovesMemory:
+    """When instances were last moved, and the hosts that packing has left empty."""
+
+    moved_at_s: float | None = None
+    leaving: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class McStreamMoving(McStreamPlacer):
+    """Mc-Stream's placer, which goes on from what runs by algorithm 4."""
+
+    moving: Mapping[str, Any] = field(default_factory=dict)
+    """Of ``OnlineRules``, what is not as usual."""
+    wait_s: float = 20.0
+    scheduling: bool = True
+    """Whether new instances are placed by algorithm 3; else they are dealt to the nodes in turn."""
+    online: bool = True
+    """Whether instances are moved by algorithm 4, and hosts released."""
+
+    def place(self, topology: Topology, bundles: Sequence[Bundle], fleet: Sequence[Vm]) -> Placement | DoesNotFit:
+        """All instances anew."""
+        if self.scheduling:
+            return McStreamPlacer().place(topology, bundles, fleet)
+        return in_turn(topology, bundles, fleet)
+
+    def move(
+        self, memory: McMovesMemory | None, topology: Topology, running: Mapping[str, int], ground: WhatRuns
+    ) -> tuple[McMovesMemory, Moved]:
+        """The moves that what was measured asks for."""
+        rules = OnlineRules(**self.moving) if self.online else None
+        return move_online(memory, topology, running, ground, rules, self.wait_s, self.scheduling)
+
+
+def in_turn(topology: Topology, bundles: Sequence[Bundle], fleet: Sequence[Vm]) -> Placement | DoesNotFit:
+    """Instances upstream first, one node after the other, as a default scheduler deals them.
+
+    >>> from sluicegate.domain import Edge, Operator
+    >>> two = Topology("t", (Operator("a", 9.0), Operator("b", 9.0)), (Edge("source", "a"), Edge("a", "b")))
+    >>> in_turn(two, [_bundle(name) for name in "aab"], [Vm("n1", 2), Vm("n2", 2)]).slots
+    {'n1/1': (('a', 1),), 'n1/2': (('b', 1),), 'n2/1': (('a', 1),), 'n2/2': ()}
+    """
+    ledger = SlotLedger(fleet)
+    for queue in by_task(topology, bundles, topology.order).values():
+        for bundle in queue:
+            slot = next_in_turn(ledger, bundle)
+            if slot is None:
+                return DoesNotFit(f"{len(bundles)} instances and {len(ledger.slots.names)} slots on {len(fleet)} nodes")
+            ledger.put(slot, bundle)
+    return ledger.placement(f"in turn: {len(bundles)} instances over {len(fleet)} nodes")
+
+
+def next_in_turn(ledger: SlotLedger, bundle: Bundle) -> int | None:
+    """A slot of the node with the fewest instances, the first of those; ``None``: it fits nowhere."""
+    nodes = sorted(range(len(ledger.hosts)), key=lambda vm: (ledger.hosts[vm].total(), vm))
+    rooms = (ledger.slot_for(vm, bundle) for vm in nodes)
+    return next((slot for slot in rooms if slot is not None), None)
+
+
+def move_online(
+    memory: McMovesMemory | None,
+    topology: Topology,
+    running: Mapping[str, int],
+    ground: WhatRuns,
+    rules: OnlineRules | None,
+    wait_s: float,
+    scheduling: bool = True,
+) -> tuple[McMovesMemory, Moved]:
+    """One call of algorithm 4, after the instances that are new were placed by algorithm 3.
+
+    Without ``rules`` nothing that runs is moved; without ``scheduling`` new instances are dealt to the nodes in turn.
+    """
+    memory = memory or McMovesMemory(ground.now_s)
+    leaving = tuple(host for host in memory.leaving if host in ground.slots)
+    kept = kept_places(ground, running, leaving)
+    fleet = [Vm(host, slots) for host, slots in sorted(ground.slots.items()) if host not in leaving]
+    if leaving and sum(vm.slots for vm in fleet) < sum(running.values()):
+        return move_online(replace(memory, leaving=()), topology, running, ground, rules, wait_s, scheduling)
+    ledger, placed = SlotLedger(fleet), _placed(topology, running, kept, fleet, scheduling)
+    reasons = [f"{name} {host}: {why}" for name, host, why in placed.new]
+    now = _placement(ledger, placed.slots)
+    if rules is None or reasons or placed.missing or ground.now_s - (memory.moved_at_s or 0.0) < wait_s:
+        memory = replace(memory, leaving=leaving, moved_at_s=ground.now_s if reasons else memory.moved_at_s)
+        return memory, Moved(_hosts(topology, now), 0, leaving, (*reasons, *_released(leaving)))
+    found = redeploy(topology, now, Measured(_loads(ground, placed.slots), ground.edges_per_s), ground.late, rules)
+    places = _hosts(topology, found.placement)
+    used = {host for hosts in places.values() for host in hosts}
+    empty = tuple(vm.name for vm in fleet if vm.name not in used) if not ground.late else ()
+    memory = McMovesMemory(ground.now_s if found.moves or empty else memory.moved_at_s, (*leaving, *empty))
+    told = _told(topology, found) if found.moves else ()
+    return memory, Moved(places, 0, memory.leaving, (*told, *_released(memory.leaving)))
+
+
+def _released(hosts: tuple[str, ...]) -> tuple[str, ...]:
+    return (f"{', '.join(hosts)} without an instance: released",) if hosts else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """Slots of every instance by operator (in their order), and those that are new."""
+
+    slots: Mapping[str, tuple[str, ...]]
+    new: tuple[tuple[str, str, str], ...]
+    missing: bool
+
+
+def _placed(
+    topology: Topology,
+    running: Mapping[str, int],
+    kept: Mapping[str, list[str]],
+    fleet: list[Vm],
+    scheduling: bool,
+) -> _Placed:
+    ledger, upstream = SlotLedger(fleet), upstream_of(topology)
+    names = list(ledger.slots.names)
+    vm_of = {vm.name: v for v, vm in enumerate(fleet)}
+    slots: dict[str, list[str]] = {name: [] for name in topology.names}
+    for name in topology.order:
+        for host in kept[name]:
+            slot = ledger.slot_for(vm_of[host], _bundle(name))
+            if slot is not None:
+                ledger.put(slot, _bundle(name))
+                slots[name].append(names[slot])
+    new, missing = list[tuple[str, str, str]](), False
+    for name in topology.order:
+        while len(slots[name]) < running[name]:
+            chosen = _chosen(ledger, _bundle(name), upstream.get(name, frozenset()), scheduling)
+            if chosen is None:
+                missing = True
+                break
+            slot, rule = chosen
+            ledger.put(slot, _bundle(name))
+            slots[name].append(names[slot])
+            new.append((name, names[slot], rule))
+    return _Placed({name: tuple(found) for name, found in slots.items()}, tuple(new), missing)
+
+
+def _chosen(ledger: SlotLedger, bundle: Bundle, upstream: Collection[str], scheduling: bool) -> tuple[int, str] | None:
+    if scheduling:
+        return choose(ledger, bundle, upstream, range(len(ledger.hosts)))
+    slot = next_in_turn(ledger, bundle)
+    return None if slot is None else (slot, "in turn")
+
+
+def _bundle(name: str) -> Bundle:
+    return Bundle(name, 1, cpu=1.0, memory=0.0)
+
+
+def _placement(ledger: SlotLedger, slots: Mapping[str, tuple[str, ...]]) -> Placement:
+    number = {name: slot for slot, name in enumerate(ledger.slots.names)}
+    for operator, own in slots.items():
+        for slot in own:
+            ledger.put(number[slot], _bundle(operator))
+    return ledger.placement("as it runs")
+
+
+def _loads(ground: WhatRuns, slots: Mapping[str, tuple[str, ...]]) -> dict[tuple[str, str], float]:
+    return {
+        (name, slot): load
+        for name, own in slots.items()
+        if len(ground.loads.get(name, ())) == len(own)
+        for slot, load in zip(own, ground.loads[name], strict=True)
+    }
+
+
+def _hosts(topology: Topology, placement: Placement) -> dict[str, tuple[str, ...]]:
+    return {
+        name: tuple(slot.rpartition("/")[0] for slot, n in placement.threads(name).items() for _ in range(n))
+        for name in topology.names
+    }
+
+
+def _told(topology: Topology, found: Redeployment) -> tuple[str, ...]:
+    steps = [steps_without_loss(topology, move.operator, move.origin, move.target) for move in found.moves]
+    told = (
+        f"{move.reason} (in {len(own)} steps: {own[0].act.value}, ..., {own[-1].act.value})"
+        for move, own in zip(found.moves, steps, strict=True)
+    )
+    return (found.reason, *told)

@@ -1,0 +1,65 @@
+"""Whether what a file holds has the shape that its readers rely on: asked once, where it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+Fits = Callable[[object], bool]
+_LARGEST = 1e15
+"""Beyond it a figure of a run is damage: rows, seconds and bytes stay far below."""
+
+
+def number(value: object) -> bool:
+    """
+    >>> number(2.5), number(True), number(float("inf")), number("2")
+    (True, False, False, False)
+    """
+    return not isinstance(value, bool) and isinstance(value, int | float) and abs(value) <= _LARGEST
+
+
+def whole(value: object) -> bool:
+    return isinstance(value, int) and number(value)
+
+
+def text(value: object) -> bool:
+    return isinstance(value, str) and (value.isascii() or _writable(value))
+
+
+def _writable(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half a character, as JSON may hold it
+        return False
+    return True
+
+
+def anything(value: object) -> bool:
+    return True
+
+
+def maybe(fits: Fits) -> Fits:
+    return lambda value: value is None or fits(value)
+
+
+def each(fits: Fits) -> Fits:
+    return lambda value: isinstance(value, list | tuple) and all(map(fits, value))
+
+
+def by_name(fits: Fits) -> Fits:
+    return lambda value: isinstance(value, dict) and all(map(text, value)) and all(map(fits, value.values()))
+
+
+def entry(needed: Mapping[str, Fits], known: Mapping[str, Fits] = {}) -> Fits:
+    """A mapping that has all that is ``needed``; what is ``known`` may be missing, and of the rest nothing is asked.
+
+    >>> one = entry({"at_s": number}, {"why": text})
+    >>> one({"at_s": 1.0, "more": []}), one({"why": "late"}), one({"at_s": 1.0, "why": 3})
+    (True, False, False)
+    """
+
+    def fits(value: object) -> bool:
+        if not isinstance(value, dict) or not needed.keys() <= value.keys():
+            return False
+        return all(shape(value[key]) for key, shape in (*needed.items(), *known.items()) if key in value)
+
+    return fits

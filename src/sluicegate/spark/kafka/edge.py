@@ -1,0 +1,70 @@
+"""An edge whose rows are records of a Kafka topic; its manifests lie in a folder, as those of any other edge.
+
+A task that sends rows marks each record with a name of its own attempt, and reports the offsets; only what tasks
+reported whose result Spark took is in the manifest. Records of attempts that failed, or of a batch that was
+interrupted, lie in the topic under names that no manifest knows, and readers pass them over. So the edge is exactly
+once, though the topic as such has every row at least once. Records go when the topic's own retention says so.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from sluicegate.errors import BadInput, EnvironmentLacks
+from sluicegate.runlog.files import read_if_there, write_whole
+from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.edges.topic import KafkaTopic
+
+_ANSWER_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaEdge(FolderEdge):
+    """See the file's docstring."""
+
+    at: KafkaTopic
+
+    @property
+    def topic(self) -> KafkaTopic:
+        return self.at
+
+    def create(self, schema_json: str) -> None:
+        told = self.folder / "kafka.json"
+        known = read_if_there(told)
+        if known is None and self.numbers():
+            raise BadInput(
+                f"edge {self.folder.name!r} has its rows in files: leave pipeline.edge(..., kafka=...) out, or start "
+                "in a new folder"
+            )
+        if known is not None and json.loads(known)["topic"] != self.at.topic:
+            raise BadInput(
+                f"edge {self.folder.name!r} has its rows in topic {json.loads(known)['topic']!r}, not in "
+                f"{self.at.topic!r}: give the same topic, or start in a new folder"
+            )
+        make_topic(self.at)
+        FolderEdge.create(self, schema_json)
+        if known is None:
+            write_whole(told, json.dumps({"topic": self.at.topic}))
+
+
+def make_topic(at: KafkaTopic) -> None:
+    """Make the topic where the broker does not have it."""
+    try:
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+        from confluent_kafka.cimpl import NewTopic
+    except ImportError:
+        raise EnvironmentLacks("Kafka edges need confluent-kafka: pip install 'sluicegate[kafka]'") from None
+    admin = AdminClient(dict(at.client))
+    try:
+        if at.topic not in admin.list_topics(timeout=_ANSWER_S).topics:
+            for made in admin.create_topics([NewTopic(at.topic, at.partitions, -1)]).values():
+                made.result(_ANSWER_S)
+    except KafkaException as problem:
+        said = problem.args[0].str() if problem.args else str(problem)
+        if "already exists" in said:
+            return
+        raise EnvironmentLacks(
+            f"no Kafka edge {at.topic!r} at {at.servers}: {said}: start the broker, or correct pipeline.edge(kafka=...)"
+        ) from None

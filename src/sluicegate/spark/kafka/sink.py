@@ -1,0 +1,57 @@
+"""A sink's ``write`` to a topic of somebody else's: at least once, and every row with a key that tells repeats.
+
+    pipeline.sink("out", counts, write=kafka_sink("host:9092", "counts"), keep=False)
+
+A batch may be written again under its number, after a crash or an error. The key of a row is made of that number, of
+what the row holds, and of how many equal rows the batch has before it; so it is the same again, in whatever order rows
+come. A reader that drops keys it knows, or a topic that is compacted, has every row once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from sluicegate.spark.edges.topic import KafkaTopic
+from sluicegate.spark.kafka.connector import add_connector
+from sluicegate.spark.kafka.records import JSON_OPTIONS
+
+ID_HEADER = "sluicegate-id"
+
+
+def kafka_sink(
+    servers: str, topic: str, key: str | None = None, settings: Mapping[str, str] | None = None
+) -> Callable[[DataFrame, int], None]:
+    """``write`` for ``pipeline.sink``: rows as JSON to ``topic``.
+
+    The de-duplication key is the record's header "sluicegate-id"; it is the record's key too, unless a column is named.
+    ``settings`` are those of Kafka's Java producer (security.protocol and the like).
+    """
+    return _KafkaSink(KafkaTopic(servers, topic, settings=tuple((settings or {}).items())), key)
+
+
+def topic_and_key(write: object) -> tuple[KafkaTopic, str | None] | None:
+    """Where a sink's ``write`` sends rows and the column that is their key; ``None`` where it is not a Kafka sink's."""
+    return (write.topic, write.key) if isinstance(write, _KafkaSink) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _KafkaSink:
+    topic: KafkaTopic
+    key: str | None
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        add_connector(batch.sparkSession)
+        key = F.col(f"`{self.key}`").cast("string") if self.key else F.lit(None).cast("string")
+        columns = [F.col(f"`{name}`") for name in batch.columns]
+        rows = batch.select(F.to_json(F.struct(*columns), JSON_OPTIONS).alias("value"), key.alias("given"))
+        equal = F.row_number().over(Window.partitionBy("value").orderBy("given"))
+        rows = rows.select("value", "given", F.concat_ws("-", F.lit(number), F.md5("value"), equal).alias("id"))
+        header = F.struct(F.lit(ID_HEADER).alias("key"), F.col("id").cast("binary").alias("value"))
+        records = rows.select(F.coalesce("given", "id").alias("key"), "value", F.array(header).alias("headers"))
+        writer = records.write.format("kafka").option("kafka.bootstrap.servers", self.topic.servers)
+        settings = {f"kafka.{name}": value for name, value in self.topic.settings}
+        writer.options(**settings).option("topic", self.topic.topic).save()

@@ -1,0 +1,58 @@
+"""What the live comparison of node policies and the measured curves are made of, without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mst_curves import predicted
+from sluicegate.config.capacity_file import CapacityFile, CapacityPoint
+from sluicegate.lab.profile.mst import MstMeasured
+from sluicegate.model.mst import choose_model
+from uncertainty_live import FULL, WINDOW, history_of, load_of, nodes_of
+
+LINE = CapacityFile(tuple(CapacityPoint(m, 100.0 * m, 3.0, (97.0 * m, 103.0 * m)) for m in (1, 2, 4)), "grep_waiting")
+
+
+def test_the_load_peaks_where_most_of_the_largest_size_is_needed() -> None:
+    load, peak = load_of(None, 120.0, LINE)
+    rates = [load(step / 500) for step in range(501)]
+    assert nodes_of(LINE) == 4
+    assert peak == pytest.approx(FULL * 400.0, rel=0.02)
+    assert max(rates) == pytest.approx(peak, rel=0.01)
+    assert min(rates) > 0
+
+
+def test_a_trace_gives_the_load_its_shape(tmp_path: Path) -> None:
+    path = tmp_path / "day.csv"
+    path.write_text("minute,rate\n" + "".join(f"{t},{100 if t < 60 else 300}\n" for t in range(120)), encoding="utf-8")
+    load, peak = load_of(path, 60.0, LINE)
+    assert load(0.0) == pytest.approx(peak / 3)
+    assert load(1.0) == pytest.approx(peak)
+
+
+def test_a_window_of_the_generated_day_is_calm_until_its_match() -> None:
+    load, peak = load_of(None, 300.0, LINE, "690:1050")
+    assert max(load(step / 300) for step in range(145)) < peak / 2
+    assert max(load(step / 300) for step in range(165, 250)) == pytest.approx(peak, rel=0.01)
+    assert load(1.0) < peak / 2
+
+
+def test_the_history_is_what_came_before_the_window_in_steps_of_the_forecaster() -> None:
+    load, _ = load_of(None, 120.0, LINE, WINDOW)
+    before = history_of(None, 120.0, LINE, WINDOW, step_s=1.0)
+    assert len(before) == 100
+    assert before[-1] == pytest.approx(load(0.0), rel=0.15)
+    assert len(history_of(None, 120.0, LINE, "30:210", step_s=1.0)) == 20
+    assert history_of(None, 120.0, LINE, "0:180", step_s=1.0) == []
+
+
+def test_twice_the_largest_size_is_predicted_from_the_others_alone() -> None:
+    points = (*LINE.points, CapacityPoint(8, 600.0, 10.0, (590.0, 610.0)))
+    file = CapacityFile(points, "grep_waiting")
+    model = choose_model(LINE.samples("training"), largest=8)
+    found = predicted(MstMeasured(file, Path("x"), model, (), ""), (1, 2, 4), 8)
+    assert (found["twice"], found["measured_per_s"]) == (8, 600.0)
+    assert found["predicted_per_s"] == pytest.approx(800.0, rel=0.05)
+    assert found["within_10_percent"] is False

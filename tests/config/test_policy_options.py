@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+
+from sluicegate.cli.app import run
+from sluicegate.config.policy_options import policy_options
+from sluicegate.control.settings import settings_for
+from sluicegate.domain import Edge, Goal, Limits, Operator, Topology
+from sluicegate.errors import BadInput
+from sluicegate.measure.smoothing import Smoothing
+from sluicegate.policy.demand import situation_at
+from sluicegate.spark.controller import Control
+
+ONE = Topology("t", (Operator("a", 10.0),), (Edge("source", "a"),))
+
+
+@pytest.mark.parametrize("text", ["t_ra_s", "=3", "t_ra_s=", ""])
+def test_what_is_no_option_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="give NAME=VALUE"):
+        policy_options([text])
+
+
+def test_the_configuration_of_drs_reaches_rules_smoothing_sampling_and_looks() -> None:
+    made = settings_for("drs", ONE, options=policy_options(["t_ra_s=840", "w=6", "n_m=3"]))
+    assert (made.rules.cooldown_s, made.smoothing, made.every_nth_batch) == (840, Smoothing(0.5, 6), 3)
+    assert settings_for("drs", ONE, options={"alpha": 0.9}).smoothing == Smoothing(0.9)
+    assert Control("drs", options=("t_m_s=7",)).timing.interval_s == 7.0
+    assert settings_for("drs", ONE).rules.cooldown_s == 60.0
+
+
+def test_t_max_and_k_max_go_before_goal_and_budget() -> None:
+    situation = situation_at(ONE, 25.0, Goal(mean_s=5.0), Limits(budget=50))
+    by_goal, tighter, bounded = (
+        settings_for("drs", ONE, options=options).policy.propose(None, situation)[1]
+        for options in ({}, {"t_max_s": 0.11}, {"t_max_s": 0.11, "k_max": 4})
+    )
+    assert by_goal.total < tighter.total
+    assert (bounded.total, bounded.feasible) == (4, False)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ("alpha=0.5,w=3", "alpha and w: give one of them"),
+        ("k_max=0", "k_max is 0"),
+        ("t_min_s=3,t_max_s=2", "t_min_s must be below t_max_s"),
+        ("t_ra_s=soon", "option t_ra_s of policy 'drs' is 'soon': give a number"),
+        ("beta=1", "policy 'drs' has no option 'beta': it takes alpha, "),
+    ],
+)
+def test_options_that_cannot_be_are_refused_before_anything_starts(options: str, why: str) -> None:
+    with pytest.raises(BadInput, match=why):
+        Control("drs", options=(options,))
+
+
+def test_policies_shows_the_options_of_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["policies", "drs"]) == 0
+    assert "t_ra_s" in capsys.readouterr().out

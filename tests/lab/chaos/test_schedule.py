@@ -1,0 +1,98 @@
+"""Which faults come is the seed's doing alone, and every file that is spoiled can be put back."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from chaos_page import reliability_page
+from sluicegate.cli.app import run
+from sluicegate.errors import BadInput
+from sluicegate.lab.chaos.faults import FAULTS, chosen
+from sluicegate.lab.chaos.schedule import schedule
+from sluicegate.lab.chaos.spoiling import WAYS, Spoiled
+from sluicegate.runlog.fault_point import POINTS, VARIABLE
+
+
+def test_the_same_seed_gives_the_same_faults_and_another_gives_others() -> None:
+    told = [[(p.fault.name, p.wait_s, p.together, p.seed) for p in islice(schedule(FAULTS, n), 60)] for n in (4, 4, 5)]
+    assert told[0] == told[1]
+    assert [one[0] for one in told[0]] != [one[0] for one in told[2]]
+
+
+def test_faults_of_executors_need_a_cluster_and_unknown_ones_are_refused() -> None:
+    assert {fault.name for fault in chosen("all", cluster=True)} == {fault.name for fault in FAULTS}
+    assert "executor" not in {fault.name for fault in chosen("all", cluster=False)}
+    with pytest.raises(BadInput, match="needs executors"):
+        chosen("driver,executor", cluster=False)
+    with pytest.raises(BadInput, match="no fault 'flood': there is nothing, python-worker"):
+        chosen("flood", cluster=False)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_spoiled_file_is_put_back_unless_somebody_wrote_it_since(way: str, tmp_path: Path) -> None:
+    path, before = tmp_path / "file", b"some bytes of a file"
+    after = WAYS[way](before, random.Random(1))
+    for written in (after, b"written since"):
+        path.unlink(missing_ok=True) if written is None else path.write_bytes(written)
+        assert Spoiled(path, way, "data", before, after).restore() is (written == after)
+        assert path.read_bytes() == (before if written == after else b"written since")
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_fault_point_ends_a_process_only_where_its_own_name_is_armed(point: str, tmp_path: Path) -> None:
+    code = f"from sluicegate.runlog.fault_point import fault_point; fault_point({point!r}); print('went on')"
+    for armed, ended in (("", 0), ("another", 0), (point, -9), (point, -9)):
+        (tmp_path / armed).touch() if armed else None
+        environment = {**os.environ, VARIABLE: str(tmp_path) if armed else ""}
+        assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == ended
+        assert not (tmp_path / point).exists(), "it ends one process, not all that come there"
+
+
+def test_what_is_asked_wrongly_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    for words in (
+        ["nonsense"],
+        ["wordcount", "--faults", "flood"],
+        ["wordcount", "--seconds", "0"],
+        ["wordcount", "--folder", str(tmp_path)],
+        ["attach:nonsense"],
+        ["attach:counts", "--faults", "flood"],
+        ["attach:counts", "--master", "cluster"],
+    ):
+        assert run(["chaos", *words]) == 2, words
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_page_has_every_figure_from_the_lines_and_tells_of_runs_that_are_not_sound() -> None:
+    fault = {"at_s": 1.0, "kind": "driver", "target": "process 1", "recovered_s": 8.0, "lines": []}
+    slow, gone = {**fault, "recovered_s": 20.0}, {**fault, "kind": "node", "recovered_s": None}
+    sound = {
+        "app": "shop",
+        "seed": 1,
+        "faults": [fault, slow],
+        "rows_in": 10,
+        "lost": 0,
+        "answer_exact": True,
+        "broken": [],
+    }
+    wrong = {
+        **sound,
+        "seed": 2,
+        "faults": [gone],
+        "lost": 3,
+        "answer_exact": False,
+        "answer_note": "'a': 1 instead of 4",
+    }
+    page = reliability_page([sound, wrong])
+    assert "3 faults in 2 runs of 1 applications" in page
+    assert "| driver | SIGKILL of the driver (Python), started again | 2 | 14.0 s | 20.0 s |" in page
+    assert "3 rows lost" in page
+    assert "- shop, seed 2: node not recovered from; 'a': 1 instead of 4" in page
+    assert "seed 1:" not in page

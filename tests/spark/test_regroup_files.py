@@ -1,0 +1,139 @@
+"""What a start makes of a change of key groups that a crash has interrupted; only files, no Spark."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from sluicegate.domain.births import Births
+from sluicegate.runlog.layout import Layout
+from sluicegate.runlog.plan_file import OperatorPlan, PlanInForce
+from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.edges.offsets import last_committed, state_partitions
+from sluicegate.spark.pipeline import regroup
+from sluicegate.spark.pipeline.graph import Node
+from sluicegate.spark.pipeline.regroup import BEGUN, VERIFIED, Hands, Regroup, Regrouping, settle_regroup
+from sluicegate.spark.repartition import copied, copy_of, put_back
+
+HANDS = Hands(lambda name: True, lambda name: None, lambda name: None, lambda: False)
+NODE = Node("count", ("rows",), ("count",), True, 2, True, None)
+
+
+def batch(checkpoint: Path, number: int, partitions: int) -> None:
+    """A batch as Spark's logs have it."""
+    for folder in ("offsets", "commits", "state"):
+        (checkpoint / folder).mkdir(parents=True, exist_ok=True)
+    conf = f'{{"batchTimestampMs":0,"conf":{{"spark.sql.shuffle.partitions":"{partitions}"}}}}'
+    (checkpoint / "offsets" / str(number)).write_text(f'v1\n{conf}\n{{"edge": "rows", "next": {number + 1}}}\n')
+    (checkpoint / "commits" / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}\n')
+
+
+def begun(folder: Path) -> tuple[Layout, FolderEdge]:
+    """Two batches of two key groups, and what they published."""
+    layout = Layout(folder)
+    edge = FolderEdge(layout.edge("count"))
+    edge.create('{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}')
+    for number in range(2):
+        batch(layout.checkpoint("count"), number, 2)
+        edge.publish(number, (), Births(), time.time())
+    return layout, edge
+
+
+def test_the_number_of_key_groups_is_what_the_offset_log_says(tmp_path: Path) -> None:
+    layout, _ = begun(tmp_path)
+    assert state_partitions(layout.checkpoint("count")) == 2
+    assert state_partitions(layout.checkpoint("other")) is None
+
+
+def test_a_half_rewritten_checkpoint_is_put_back(tmp_path: Path) -> None:
+    layout, edge = begun(tmp_path)
+    checkpoint = layout.checkpoint("count")
+    copied(checkpoint, 1, lambda text: None)
+    Regroup(BEGUN, 1, 2, 5).write(layout.regroup("count"))
+    batch(checkpoint, 2, 5)
+    (checkpoint / "commits" / "2").unlink()
+    settle_regroup(layout, NODE)
+    assert (last_committed(checkpoint), state_partitions(checkpoint)) == (1, 2)
+    assert not edge.has(2)
+    assert sorted(path.name for path in checkpoint.parent.iterdir()) == ["checkpoint"]
+
+
+def test_a_crash_before_the_copy_was_whole_leaves_the_checkpoint_alone(tmp_path: Path) -> None:
+    layout, _ = begun(tmp_path)
+    Regroup(BEGUN, 1, 2, 5).write(layout.regroup("count"))
+    settle_regroup(layout, NODE)
+    assert state_partitions(layout.checkpoint("count")) == 2
+    assert not layout.regroup("count").exists()
+
+
+def test_a_crash_while_it_is_put_back_is_made_good(tmp_path: Path) -> None:
+    layout, _ = begun(tmp_path)
+    checkpoint = layout.checkpoint("count")
+    copied(checkpoint, 1, lambda text: None)
+    Regroup(BEGUN, 1, 2, 5).write(layout.regroup("count"))
+    checkpoint.rename(checkpoint.with_name("checkpoint.aside"))
+    settle_regroup(layout, NODE)
+    assert last_committed(checkpoint) == 1
+
+
+def test_verified_state_goes_on_with_an_empty_manifest_in_place_of_sparks_own_batch(tmp_path: Path) -> None:
+    layout, edge = begun(tmp_path)
+    checkpoint = layout.checkpoint("count")
+    copied(checkpoint, 1, lambda text: None)
+    batch(checkpoint, 2, 5)
+    Regroup(VERIFIED, 1, 2, 5).write(layout.regroup("count"))
+    for _ in range(2):  # a second crash in between does no harm
+        settle_regroup(layout, NODE)
+    manifest = edge.manifest(2)
+    assert manifest is not None
+    assert not manifest.matters
+    assert (last_committed(checkpoint), state_partitions(checkpoint)) == (2, 5)
+    assert not copy_of(checkpoint, 1).exists()
+
+
+def test_a_crash_while_verified_state_is_put_back_leaves_the_number_of_the_next_batch_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the next batch finds a manifest of its number, takes itself for published, and its rows are lost."""
+    layout, edge = begun(tmp_path)
+    checkpoint = layout.checkpoint("count")
+    copied(checkpoint, 1, lambda text: None)
+    batch(checkpoint, 2, 5)
+    change = Regroup(VERIFIED, 1, 2, 5)
+    change.write(layout.regroup("count"))
+    writer: Any = SimpleNamespace(checkpoint=checkpoint)
+    regrouping = Regrouping(cast(Any, None), layout, {"count": cast(Any, SimpleNamespace(writer=writer))}, HANDS)
+
+    def dies(point: str) -> None:
+        raise SystemExit(point)
+
+    monkeypatch.setattr(regroup, "fault_point", dies)
+    with pytest.raises(SystemExit, match="regroup-put-back"):
+        regrouping._put_back("count", change)
+    settle_regroup(layout, NODE)
+    assert (last_committed(checkpoint), state_partitions(checkpoint)) == (1, 2)
+    assert not edge.has(2)
+    assert not layout.regroup("count").exists()
+
+
+def test_a_copy_shares_its_files_and_is_not_touched_by_what_replaces_them(tmp_path: Path) -> None:
+    layout, _ = begun(tmp_path)
+    checkpoint = layout.checkpoint("count")
+    copy = copied(checkpoint, 1, lambda text: None)
+    before = (copy / "commits" / "1").read_text()
+    fresh = checkpoint / "commits" / ".1.tmp"
+    fresh.write_text("another")
+    fresh.rename(checkpoint / "commits" / "1")  # as Spark replaces a file
+    assert (copy / "commits" / "1").read_text() == before
+    put_back(checkpoint, copy)
+    assert (checkpoint / "commits" / "1").read_text() == before
+
+
+def test_plans_of_before_ask_for_no_key_groups() -> None:
+    plan = PlanInForce(1, {"count": OperatorPlan(2, key_groups=16)})
+    assert PlanInForce.from_json(plan.to_json()).of("count").key_groups == 16
+    assert PlanInForce.from_json(plan.to_json().replace(', "key_groups": 16', "")).of("count").key_groups == 0
