@@ -1,7 +1,7 @@
-"""Where compiled code is kept: numba refuses to import a function that it cannot keep anywhere.
+"""Chooses numba's cache folder: numba fails at import if it finds no writable place for compiled functions.
 
-It tries the folder of the module, then the user's cache. In a container that runs as a user without a home neither can
-be written, and nothing would start.
+It tries the folder of the module, then the user's cache. In a container that runs as a user without a home neither is
+writable, and nothing would start.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def keep_compiled_code() -> None:
-    """Let numba keep compiled code in a temporary folder of this user where it has no other place."""
+    """Set ``NUMBA_CACHE_DIR`` to a temporary folder of this user if numba has no writable default."""
     if "NUMBA_CACHE_DIR" in os.environ or os.access(Path(__file__).parent, os.W_OK) or _user_cache_is_writable():
         return
     os.environ["NUMBA_CACHE_DIR"] = _own_temporary_folder()
@@ -27,9 +27,9 @@ def _user_cache_is_writable() -> bool:
 
 
 def _own_temporary_folder() -> str:
-    """The same at every start, so that code is compiled once; another one where somebody else has that name.
+    """The same folder at every start, so that code is compiled once; a fresh one if that name is not safely ours.
 
-    What is kept there is run: it must be ours, and closed to others.
+    Cached code is executed: the folder must belong to this user and be closed to others.
     """
     import tempfile  # only where it is needed: every Python worker of Spark imports this file
 

@@ -14,13 +14,13 @@ class BadInput(SluicegateError):
 
 
 class Infeasible(SluicegateError):
-    """What was asked for cannot be reached; the text gives the best that can."""
+    """The goal cannot be reached; the text gives the best that can be."""
 
     exit_code = 1
 
 
 class StillWaiting(SluicegateError):
-    """Rows did not come out within the time that was given for it."""
+    """A wait timed out, for example for rows to leave the pipeline or for a batch to end."""
 
 
 class EnvironmentLacks(SluicegateError):

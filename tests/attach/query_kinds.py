@@ -85,6 +85,9 @@ class Kind:
     moves: bool = True
     ends: bool = True
     """By processing time Spark runs batches without rows for ever: such a query is stopped once it has all rows."""
+    python_on_driver: bool = False
+    """Spark starts a Python process on the driver and fails the query if that has not connected within ten seconds
+    (PythonWorkerFactory.createSimpleWorker): such a kind does not run beside others on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,6 +382,7 @@ KINDS = (
         "update",
         "memory",
         lambda r: told(r) == COUNTS,
+        python_on_driver=True,
     ),
     Kind(
         "state_that_expires",
@@ -387,6 +391,7 @@ KINDS = (
         "memory",
         lambda r: sorted((x.k, x.n) for x in r) == IN_EACH_BATCH,
         ends=False,
+        python_on_driver=True,
     ),
     Kind(
         "state_that_expires_later",
@@ -395,6 +400,7 @@ KINDS = (
         "memory",
         lambda r: told(r) == COUNTS,
         ends=False,
+        python_on_driver=True,
     ),
     Kind(
         "timers",
@@ -402,6 +408,7 @@ KINDS = (
         "update",
         "memory",
         lambda r: sorted((x.k, x.n) for x in r) == RUNG,
+        python_on_driver=True,
     ),
     Kind(
         "join_full_outer",

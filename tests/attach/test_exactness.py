@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,9 +22,9 @@ HDFS_BACKED = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateSto
 HDFS_KINDS = ("agg_update", "dedup_then_agg", "join_then_agg", "join_left_outer", "agg_then_agg")
 """Every way in which operators with state follow each other; other files have applications on this store."""
 AT_ONCE = 4
-ALONE = "transform_with_state"
-"""Spark starts a Python process on the driver for these, and fails the query if that has not connected within ten
-seconds (PythonWorkerFactory.createSimpleWorker): not beside three other queries on a busy machine."""
+CONNECTED_LATE = "failed to connect back"
+"""Spark's message for a kind with Python on the driver on a busy machine; such a query is started again."""
+STARTS = 3
 
 
 class Moved:
@@ -37,19 +38,31 @@ class Moved:
         write_input(base / "right", RIGHT)
         move_every_batch(self.record, [kind.name for kind in kinds])
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            beside = [kind for kind in kinds if not kind.name.startswith(ALONE)]
-            list(pool.map(self._run, beside, [kind.name for kind in beside]))
+            list(pool.map(self._run, [kind for kind in kinds if not kind.python_on_driver]))
         for kind in kinds:
-            if kind.name.startswith(ALONE):
-                self._run(kind, kind.name)
+            if kind.python_on_driver:
+                self._run(kind)
 
-    def _run(self, kind: Kind, name: str) -> None:
-        try:
-            self.rows[name] = self._rows(kind, name)
-        except Exception as problem:
-            # the plan comes first and is long; what went wrong is told by the causes
-            causes = [line.strip() for line in str(problem).splitlines() if "Exception" in line or "Error" in line]
-            self.problems[name] = "\n".join(causes[:20]) or str(problem)
+    def _run(self, kind: Kind) -> None:
+        for start in range(STARTS):
+            try:
+                self.rows[kind.name] = self._rows(kind, kind.name)
+                return
+            except Exception as problem:
+                if CONNECTED_LATE in str(problem) and start + 1 < STARTS and self._starts_over(kind):
+                    continue
+                # the plan comes first and is long; the causes say what went wrong
+                causes = [line.strip() for line in str(problem).splitlines() if "Exception" in line or "Error" in line]
+                self.problems[kind.name] = "\n".join(causes[:20]) or str(problem)
+                return
+
+    def _starts_over(self, kind: Kind) -> bool:
+        """Whether nothing was committed yet; a memory sink cannot go on from a checkpoint, so that is deleted."""
+        checkpoint = self.base / "checkpoint" / kind.name
+        if not kind.python_on_driver or any((checkpoint / "commits").glob("[0-9]*")):
+            return False
+        shutil.rmtree(checkpoint)
+        return True
 
     def _rows(self, kind: Kind, name: str) -> list[Row]:
         out, collected = str(self.base / "out" / name), []
@@ -73,6 +86,8 @@ class Moved:
             taken = f"{len(LEFT)} rows in {name}"
             assert until(lambda: len(batches(self.record, name)) > BATCHES or not query.isActive, 240), taken
             query.stop()
+            if query.exception() is not None:
+                raise RuntimeError(str(query.exception()))
         elif not query.awaitTermination(240):
             query.stop()
             raise TimeoutError(f"{name} did not end")

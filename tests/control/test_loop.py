@@ -109,6 +109,22 @@ def test_batch_costs_are_learned_from_batches() -> None:
     assert decision.pace_s["a"] >= 0
 
 
+def test_every_change_of_pace_is_a_change_of_the_decision_and_a_noisy_load_makes_few() -> None:
+    one = Topology("t", (Operator("a", 500.0, batch=BatchCosts(0.137, 0.029)),), (Edge("source", "a"),))
+    rules = Rules(settle_down_s=20.0, cooldown_s=0.0)
+    state = loop.start(replace(BASE, topology=one, policy=SluicegatePolicy(), goal=Goal(mean_s=2.0), rules=rules))
+    paces, changes = [0.0], 0
+    for look in range(100):
+        now_s, rate = 2.0 * look, 400.0 + 150.0 * math.sin(2.4 * look)
+        state, decision = tick(state, seen(now_s, rate, {"a": 4}), now_s)
+        named = [change for change in decision.changes if change.what == "pace of a"]
+        paces.append(decision.pace_s["a"])
+        assert bool(named) == (paces[-1] != paces[-2])
+        changes += len(named)
+    assert paces[-1] > 0
+    assert 1 <= changes <= 10
+
+
 def test_the_forecaster_learns_once_a_step_whatever_the_pace_of_ticks() -> None:
     state = loop.start(replace(BASE, forecaster=forecaster("recent-peak", step_s=60.0)))
     lessons = []

@@ -79,7 +79,14 @@ def _run(kafka: Broker, spark: SparkSession, base: Path) -> Run:
     numbers.end()
     for query in queries:
         query.processAllAvailable()
-    controller.step(time.time())
+
+    def none_behind() -> bool:  # the broker is asked once a second
+        time.sleep(0.5)
+        controller.step(time.time())
+        lanes = controller.lanes.values()
+        return all(lane.observer.topics.behind(time.time()) == 0 for lane in lanes)
+
+    assert until(none_behind, 30)
     counts: dict[int, int] = {}
     for row in spark.table("counts").collect():
         counts[row["k"]] = max(counts.get(row["k"], 0), row["count"])

@@ -185,6 +185,6 @@ def test_the_same_error_at_the_same_batch_stops_and_others_do_not(tmp_path: Path
         given = zip(whys, batches, strict=True)
         return [recovery.failed(operator, batch, Failure(why, Fault.CODE), 1.0).stopped for why, batch in given]
 
-    assert tries("same", [f"KeyError: 0x{n:x}" for n in range(6)], [1] * 6) == [False] * 5 + [True]
+    assert tries("same", [f"KeyError: 0x{n:x}" for n in range(7)], [1] * 7) == [False] * 6 + [True]
     assert not any(tries("other", ["KeyError: a", "IndexError: b"] * 5, [1] * 10))
     assert not any(tries("moves", ["KeyError: a"] * 10, list(range(10))))

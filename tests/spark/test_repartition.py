@@ -94,6 +94,30 @@ def test_undo_puts_back_what_was_there_and_the_query_goes_on_exactly(spark: Spar
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("killed", ["before the commit", "while it was put back"])
+def test_a_repartition_that_was_killed_is_undone_and_the_query_goes_on_exactly(
+    spark: SparkSession, tmp_path: Path, killed: str
+) -> None:
+    checkpoint = _stopped(spark, tmp_path, "counts")
+    assert not stateful.undo_interrupted(checkpoint)
+    done = stateful.repartition(spark, checkpoint, 2)
+    assert not stateful.undo_interrupted(checkpoint), "it was not interrupted"
+    if killed == "before the commit":
+        last = max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdigit())
+        (checkpoint / "commits" / str(last)).unlink()
+    else:
+        checkpoint.rename(checkpoint.with_name("checkpoint.aside"))
+    assert stateful.undo_interrupted(checkpoint)
+    assert stateful.stopped(checkpoint).partitions == 6
+    stateful.put_back(checkpoint, done.copy)  # a second time changes nothing
+    assert sorted(path.name for path in tmp_path.iterdir() if "checkpoint" in path.name) == ["checkpoint"]
+    assert not list(checkpoint.glob("sluicegate*"))
+    _feed(spark, tmp_path, ROWS)
+    _run(spark, tmp_path, "counts")
+    assert _latest(spark, tmp_path) == _expected(2 * ROWS)
+
+
+@pytest.mark.slow
 def test_what_cannot_be_repartitioned_is_refused_and_left_alone(spark: SparkSession, tmp_path: Path) -> None:
     checkpoint = _stopped(spark, tmp_path, "counts")
     with pytest.raises(BadInput, match="has 6 partitions already"):

@@ -257,7 +257,7 @@ def test_wrong_code_stops_its_operator_alone_and_is_raised_where_asked(spark: Sp
         ):
             running.drain()
         (stopped,) = read_failures(running.layout.failures)
-        assert stopped.line(time.time()) == "bad: stopped at batch 1, tried 6 times: TypeError: 13 is no number of mine"
+        assert stopped.line(time.time()) == "bad: stopped at batch 1, tried 7 times: TypeError: 13 is no number of mine"
     with start(build(), spark, tmp_path, retry_for_s=0, when_stopped="raise") as running:
         assert wait_until(lambda: "bad" in running.stopped, 30.0, 0.1)
         with pytest.raises(OperatorFailed, match="nothing is lost: mend its code"):

@@ -1,4 +1,4 @@
-"""What people type."""
+"""The command line."""
 
 from sluicegate.cli.app import main
 

@@ -16,7 +16,7 @@ from sluicegate.cli.commands import COMMANDS, add_commands
 from sluicegate.errors import SluicegateError
 
 _COMPLETED = "_TYPER_COMPLETE_ARGS"
-"""Where a shell that completes a line puts the words so far."""
+"""Environment variable in which a shell that completes a line puts the words so far."""
 
 
 def _show_version(wanted: bool) -> None:
@@ -38,9 +38,9 @@ def options(
 
 
 def commands(arguments: list[str]) -> typer.Typer:
-    """The commands there are; only the one that is called is loaded, so that each takes no more memory than it needs.
+    """All commands; only the one that is called is imported, so that each takes no more memory than it needs.
 
-    `status`, `top` and `explain` stand beside a run: what they loaded would be taken from it.
+    `status`, `top` and `explain` run beside a run: memory that they take is missing there.
     """
     app = typer.Typer(name="sluicegate", invoke_without_command=True, pretty_exceptions_enable=False)
     app.callback()(options)
@@ -51,7 +51,7 @@ def commands(arguments: list[str]) -> typer.Typer:
 
 @runtime_checkable
 class UsageProblem(Protocol):
-    """What the parser raises; typer brings its own copy of click along, so the class itself has no fixed name."""
+    """Usage errors of the parser; typer bundles its own copy of click, so the class has no fixed import path."""
 
     exit_code: int
 
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code of one call."""
+    """Run one command; returns the exit code."""
     try:
         code = commands(arguments)(args=arguments, standalone_mode=False, prog_name="sluicegate")
         return code if isinstance(code, int) else 0
@@ -73,7 +73,7 @@ def run(arguments: list[str]) -> int:
     except (typer.Abort, KeyboardInterrupt):
         return _say("stopped", 130)
     except BrokenPipeError:
-        # The reader left (a pager, head): nothing is wrong, but Python would complain when it flushes at exit.
+        # The reader of the pipe is gone (a pager, head): no error, but Python would complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError:

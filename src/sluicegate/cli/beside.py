@@ -1,4 +1,4 @@
-"""What runs next to the demo: the dashboard, opened in a browser where somebody sits in front of one."""
+"""Runs the dashboard next to the demo, and opens it in a browser if there is a desktop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sluicegate.dashboard.child import Dashboard
 
 @dataclass(frozen=True, slots=True)
 class PageBeside:
-    """Whether and where the dashboard is shown; ``out`` is told its address."""
+    """Whether and where the dashboard is shown; its address is printed to ``out``."""
 
     dashboard: bool
     port: int
@@ -44,7 +44,7 @@ class PageBeside:
 
 
 def has_desktop() -> bool:
-    """Without one, a browser for terminals would take this very terminal."""
+    """Whether there is a desktop: without one, a text browser would take over this terminal."""
     if sys.platform in ("darwin", "win32"):
         return "SSH_CONNECTION" not in os.environ
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

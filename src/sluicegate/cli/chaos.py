@@ -100,13 +100,13 @@ def chaos(
 
 @contextmanager
 def _home(folder: Path | None) -> Iterator[Path]:
-    """The folder that was given, or a temporary one, which goes where nothing was begun in it."""
+    """The given folder, or a temporary one, which is deleted if an error leaves it empty."""
     home = folder or Path(tempfile.mkdtemp(prefix="sluicegate-chaos-"))
     try:
         yield home
     except BaseException:
         with suppress(OSError):
-            home.rmdir()  # an empty one only
+            home.rmdir()  # only if it is empty
         raise
 
 

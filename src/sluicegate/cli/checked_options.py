@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MICRO_BATCH, REAL_TIME = "micro-batch", "real-time"
 _MOST_NODES = 4
-"""Nodes that a policy may take where neither --executors nor a capacity file says."""
+"""Most nodes that a policy may take if neither --executors nor a capacity file says."""
 
 
 def is_file(name: str) -> bool:
@@ -36,7 +36,7 @@ def is_file(name: str) -> bool:
 
 
 def options(**given: object) -> tuple[str, ...]:
-    """Options as typed; what was left out is left out.
+    """Options as the user would type them; those not given are left out.
 
     >>> options(slo=["mean=3s"], executor_cores=2, no_fuse=True, dry_run=False, load=None)
     ('--slo', 'mean=3s', '--executor-cores', '2', '--no-fuse')
@@ -54,7 +54,7 @@ def options(**given: object) -> tuple[str, ...]:
 
 
 def the_app(name: str, given: Path | None = None) -> App:
-    """By name or from a file of the user's, fed with the records of ``given`` where there is one."""
+    """The application, by name or from a user's file, fed with the records of ``given`` if there is one."""
     from sluicegate.lab.apps.catalogue import app_named
     from sluicegate.lab.running.user_file import app_from
 
@@ -67,7 +67,7 @@ def the_app(name: str, given: Path | None = None) -> App:
 
 
 def the_promise(app: App, slo: Sequence[str] | None) -> tuple[str, ...]:
-    """What the user promises, else what the application does."""
+    """The user's promise, else that of the application."""
     texts = tuple(slo) if slo else (app.slo,)
     goal_from(texts)
     return texts
@@ -84,7 +84,7 @@ def the_load(app: App, calm_per_s: float | None, trace: Path | None) -> Load:
 
 
 def the_length_s(text: str | None) -> float:
-    """Without a text for ever."""
+    """A length in seconds; infinite without a text."""
     if text is None:
         return math.inf
     length_s = duration_s(text)
@@ -94,7 +94,7 @@ def the_length_s(text: str | None) -> float:
 
 
 def the_processors(app: App, text: str | None, fuse: bool) -> dict[str, int]:
-    """From ``a=2,b=1``, checked against the operators of the application."""
+    """The initial allocation from ``a=2,b=1``, checked against the operators of the application."""
     from sluicegate.lab.running.run_app import begin_with
 
     given = pairs_from(text, "--processors") if text is not None else {}
@@ -102,7 +102,7 @@ def the_processors(app: App, text: str | None, fuse: bool) -> dict[str, int]:
         if count < 1 or count != int(count):
             raise BadInput(f"--processors of {name} is {count:g}: give a whole number, 1 or more")
     asked = {name: int(count) for name, count in given.items()}
-    if app.beside is None:  # else the pipeline is known once what it needs is up, and is checked then
+    if app.beside is None:  # otherwise the pipeline is known, and checked, only once what it needs is up
         begin_with(asked, app.build(), fuse)
     return asked
 
@@ -110,7 +110,7 @@ def the_processors(app: App, text: str | None, fuse: bool) -> dict[str, int]:
 def the_mode(
     mode: str, kafka: str | None, partitions: int, executors: str | None, mapper: str | None
 ) -> RealTimeAsked | None:
-    """Real-time mode as asked for; ``None`` for micro-batches."""
+    """The options of real-time mode; ``None`` for micro-batches."""
     if mode not in (MICRO_BATCH, REAL_TIME):
         raise BadInput(f"--mode is {mode!r}: give {MICRO_BATCH} or {REAL_TIME}")
     if mode == REAL_TIME and (executors is not None or mapper is not None):
@@ -124,7 +124,7 @@ def the_mode(
 
 
 def the_stages(app: App, text: str | None) -> dict[str, int]:
-    """Tasks of the stages of a real-time query, from ``a=2,b=1``; what cannot be one is refused before Spark starts."""
+    """Tasks of the stages of a real-time query, from ``a=2,b=1``; impossible ones are refused before Spark starts."""
     from sluicegate.spark.realtime.stages import sink_of, stages_of
 
     pipeline = app.build()
@@ -161,7 +161,7 @@ def the_capacity(app: App, policy: str, profiles: Path | None) -> Path | None:
 
 
 def the_history(path: Path | None, policy: str) -> Path | None:
-    """A trace for the forecaster of a policy that has one; read once here, to say at once what is wrong with it."""
+    """A trace for the forecaster of a policy that has one; read here once, to report its mistakes early."""
     if path is None:
         return None
     if live_policy_entry(policy).forecaster is None:
@@ -171,9 +171,9 @@ def the_history(path: Path | None, policy: str) -> Path | None:
 
 
 def whole_nodes(asked: GroundAsked, policy: str, capacity: Path | None) -> GroundAsked:
-    """Executors for a policy that decides nodes of a cluster of ours, where the user gave none: one a node.
+    """Executors for a policy that decides nodes of a cluster of ours, if the user gave none: one a node.
 
-    As many nodes as were measured, and with as many slots; beyond, the curve is only extrapolated.
+    As many nodes as were measured, with as many slots; beyond that the curve is only extrapolated.
     """
     if asked.executors is not None or not live_policy_entry(policy).nodes or not asked.master.startswith("cluster"):
         return asked
@@ -197,7 +197,7 @@ def the_slots(
     tasks: int,
     executors: str | None,
 ) -> SlotsAsked:
-    """Profiles, mapper and routing of a run; what cannot be is said before anything starts."""
+    """Profiles, mapper and routing of a run; impossible combinations are refused before anything starts."""
     from sluicegate.config.profile_file import read_profiles
     from sluicegate.model.mapping_rate import Routing
     from sluicegate.place.catalogue import placer
@@ -232,7 +232,7 @@ def _check_profiles(app: App, known: set[str], needed: bool) -> None:
 
 
 def the_policy_options(policy: str, texts: Sequence[str] | None) -> tuple[str, ...]:
-    """Options that the policy has."""
+    """Options of a policy, refused if it does not have them."""
     policy_for(policy, options=policy_options(texts or ()))
     return tuple(texts or ())
 

@@ -1,4 +1,4 @@
-"""What `sluicegate doctor` looks at: each finding says how it is, and what to do where it is not well."""
+"""The checks of `sluicegate doctor`: each finding says what was found, and what to do if it is a problem."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``problem`` keeps sluicegate from running; ``warning`` takes something away from it."""
+    """The result of a check; ``problem`` prevents sluicegate from running, ``warning`` limits it."""
 
     what: str
     state: Literal["ok", "warning", "problem"]
@@ -116,7 +116,7 @@ def memory() -> Finding:
 
 
 def _free_bytes() -> int | None:
-    """What processes may still take, by the machine's account."""
+    """Memory in bytes that processes may still take, as the system reports it."""
     try:
         told = Path("/proc/meminfo").read_text(encoding="utf-8")
     except OSError:

@@ -45,11 +45,11 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
 )
 """In the order in which the help shows them. Command NAME is function NAME of ``sluicegate.cli.NAME``."""
 GROUPS = frozenset({"cluster"})
-"""Those with commands of their own: ``app`` in their module."""
+"""Commands with subcommands: ``app`` in their module."""
 
 
 def add_commands(app: typer.Typer, wanted: str | None) -> None:
-    """All commands, but only the ``wanted`` one with its options: the others are there to be listed."""
+    """Add all commands, but only the ``wanted`` one with its options: the others are only listed."""
     for name, summary in COMMANDS.items():
         if name != wanted:
             app.command(name, help=summary)(_listed_only)

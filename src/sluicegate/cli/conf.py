@@ -1,4 +1,4 @@
-"""`sluicegate conf`: the words that attach an application that knows nothing of sluicegate."""
+"""`sluicegate conf`: the options that attach an application without changing its code."""
 
 from __future__ import annotations
 

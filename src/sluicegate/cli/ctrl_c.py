@@ -1,7 +1,7 @@
-"""Ctrl-C, or a service manager's SIGTERM, in a run: heard at once, obeyed where it is safe.
+"""Handles Ctrl-C and SIGTERM in a run: noticed at once, acted on where it is safe.
 
-An exception out of a signal may come while Python or its bridge to Java holds a lock, and then nobody gets that lock
-any more. So the first Ctrl-C only leaves a note, which the run reads between its steps; a second one does not wait.
+An exception raised by a signal may come while Python or its bridge to Java holds a lock, which is then never released.
+So the first Ctrl-C only sets an event, which the run checks between its steps; a second one does not wait.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class CtrlC:
         self.leave, self._out, self._saying = threading.Event(), out, saying
 
     def listen(self) -> None:
-        """From now on; again after Spark has started, since it answers Ctrl-C by cancelling what runs."""
+        """Install the handlers; again after Spark has started, since Spark's own handler cancels what runs."""
         signal.signal(signal.SIGINT, self._heard)
         signal.signal(signal.SIGTERM, self._heard)
 

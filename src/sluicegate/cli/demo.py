@@ -31,11 +31,11 @@ _WORKER_CORES = 3
 _EXECUTORS = "1:3"
 _CLUSTER_PROMISE = "mean=10s"
 _CLUSTER_SHARE = 0.4
-"""Of the application's load: nodes that start on the machine which does the work take its cores for a while."""
+"""Share of the application's load: nodes that start on the machine which does the work take its cores for a while."""
 _BEGINS = {"shop": "price=4"}
-"""Enough for the load that it begins with, at 8 ms a purchase: the demo is about what comes after."""
+"""Enough for the initial load, at 8 ms a purchase: the demo is about what comes after."""
 _LENGTH, _CLUSTER_LENGTH = "120", "150"
-"""With nodes a little longer, so that they are seen to go as well."""
+"""Longer with nodes, so that their removal is seen as well."""
 
 
 def demo(
@@ -104,7 +104,7 @@ def demo(
 
 
 def _page() -> Path:
-    """In the current folder; where nothing can be written there, in the temporary one, as the last line then says."""
+    """The page in the current folder; in the temporary one, named in the last line, if nothing can be written there."""
     try:
         return place_for(Path(_PAGE))
     except BadInput:
@@ -113,7 +113,7 @@ def _page() -> Path:
 
 @contextmanager
 def _own_cluster() -> Iterator[GroundAsked]:
-    """A master and one worker in a folder of their own; more come when executors need them, and all end with this."""
+    """A master and one worker in a temporary folder; more start when executors need them, all end with the block."""
     from sluicegate.spark.cluster.standalone import Cluster
 
     with tempfile.TemporaryDirectory(prefix="sluicegate-cluster-", ignore_cleanup_errors=True) as folder:

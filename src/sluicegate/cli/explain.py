@@ -1,4 +1,4 @@
-"""`sluicegate explain`: one decision, from what was measured to what came of it."""
+"""`sluicegate explain`: one decision, from what was measured to its effect."""
 
 from __future__ import annotations
 

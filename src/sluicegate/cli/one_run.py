@@ -1,4 +1,4 @@
-"""The one way to run an application: Spark started, the load fed, the answer judged, all of it told and kept."""
+"""Runs an application: starts Spark, feeds the load, checks the answer, prints and stores the outcome."""
 
 from __future__ import annotations
 
@@ -37,16 +37,17 @@ if TYPE_CHECKING:
     from sluicegate.spark.ground import Ground
 
 Beside = Callable[[Path], AbstractContextManager[object]]
-"""From the run's folder to what goes on next to it."""
+"""Given the run's folder, a context manager of what runs next to it."""
 INTERRUPTED = 130
 _BATCHES_PROMISED = 10
-"""A row waits at several hops, for a batch to end and then in one: with half as many one slow batch breaks the promise,
-with twice as many nothing could."""
+"""The least promise, in batches. A row waits at several hops, for a batch to end and then in one: with half as many one
+slow batch breaks the promise, with twice as many nothing could.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """How a run is told: as JSON or to people, and as a page where one is wanted."""
+    """How a run is reported: as JSON or as text, and as a page if one is wanted."""
 
     json_out: bool = False
     html: Path | None = None
@@ -62,7 +63,7 @@ def run_and_tell(
     telling: Telling,
     beside: Beside | None = None,
 ) -> int:
-    """The exit code. ``beside`` is what runs next to the pipeline while it is fed."""
+    """Run an application and report it; returns the exit code. ``beside`` runs next to the pipeline while it is fed."""
     check_free(home.folder)
     out = telling.progress
     try:
@@ -82,7 +83,7 @@ def run_and_tell(
 
 
 def carry_out(wanted: Wanted, home: Home, out: Console | None, beside: Beside | None) -> Outcome:
-    """Start Spark, run, stop Spark; the outcome is also left in the folder."""
+    """Start Spark, run, stop Spark; the outcome is also written to the folder."""
     from sluicegate.lab.running.run_app import Surroundings, run_app
     from sluicegate.lab.running.run_realtime import Kafka, run_realtime
     from sluicegate.spark.controller import Control
@@ -121,7 +122,7 @@ def carry_out(wanted: Wanted, home: Home, out: Console | None, beside: Beside | 
             history=None if wanted.history is None else str(wanted.history),
         )
         lines = ProgressLines(out, folder, wanted.endless) if out else None
-        if lines is not None:  # which tell what the log would: once is enough
+        if lines is not None:  # they print what the log would: once is enough
             logging.getLogger("sluicegate.pipeline").addHandler(logging.NullHandler())
         promised = partial(_by_machine, wanted.promise, out) if wanted.by_machine else None
         around = Surroundings(ground.fleet(spark), beside, lines, ctrl_c.leave, promised)
@@ -136,7 +137,7 @@ def carry_out(wanted: Wanted, home: Home, out: Console | None, beside: Beside | 
             )
     except SluicegateError:
         raise
-    except Exception as problem:  # a kept row that was changed, or whatever was under way when Java ended
+    except Exception as problem:  # a changed data file, or whatever was running when Java ended
         raise spoiled(problem) or spark_is_gone(spark) or problem from None
     finally:
         stop_spark(spark)
@@ -146,7 +147,7 @@ def carry_out(wanted: Wanted, home: Home, out: Console | None, beside: Beside | 
 
 
 def _measured_on(capacity: Path | None, ground: Ground, out: Console | None) -> float | None:
-    """The start-up time of the capacity file, where it holds for nodes like these; what differs is said."""
+    """The start-up time in the capacity file, if it holds for nodes like these; differences are printed."""
     if capacity is None:
         return None
     file, here = read_capacity_file(capacity), machine_facts()
@@ -164,7 +165,7 @@ def _measured_on(capacity: Path | None, ground: Ground, out: Console | None) -> 
 
 
 def _by_machine(promise: tuple[str, ...], out: Console | None, batch_s: float) -> tuple[str, ...]:
-    """The promise, or where the machine needs longer what a multiple of its batches allows; it says so."""
+    """The promise, or a multiple of the batch time if this machine needs longer; prints that it does so."""
     bounds = goal_from(promise).latency_bounds
     least_s = math.ceil(2 * _BATCHES_PROMISED * batch_s) / 2
     if not bounds or least_s <= min(bounds.values()):
@@ -177,7 +178,7 @@ def _by_machine(promise: tuple[str, ...], out: Console | None, batch_s: float) -
 
 
 def _only_the_record(home: Path) -> None:
-    """Rows and checkpoints go; what `explain` and `report` read stays until newer runs push it out."""
+    """Delete rows and checkpoints; what `explain` and `report` read stays until newer runs replace it."""
     for name in ("edges", "operators"):
         shutil.rmtree(home / name, ignore_errors=True)
 
@@ -193,7 +194,7 @@ def _tell(outcome: Outcome, home: Path, telling: Telling) -> None:
 
 
 def _tell_what_is_left(home: Home, wanted: Wanted, telling: Telling) -> None:
-    """Stopped at once, or failed: the page of what there is; a folder without a single look is not worth keeping."""
+    """After an interrupted or failed run: write the page of what there is; a folder without a tick is not kept."""
     if (home.folder / "ticks.jsonl").exists():
         if telling.html is not None:
             write_page(telling.html, run_page(read_record(home.folder)))

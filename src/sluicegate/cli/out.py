@@ -1,4 +1,4 @@
-"""What goes to standard output: one JSON document, or tables for people."""
+"""Standard output: one JSON document, or tables for people."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def print_json(document: Mapping[str, object]) -> None:
 
 
 def write_page(path: Path, text: str) -> None:
-    """A page where the user wants it."""
+    """Write a page where the user wants it."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as problem:
@@ -42,7 +42,7 @@ def write_page(path: Path, text: str) -> None:
 
 
 def place_for(path: Path) -> Path:
-    """Where a page is to go, refused before an hour's work and not after it."""
+    """The path of a page, refused before the work starts if it cannot be written."""
     there = path if path.exists() else path.absolute().parent
     if path.is_dir() or not os.access(there, os.W_OK):
         raise BadInput(f"{path}: no page can be written there; choose another place")
@@ -56,7 +56,7 @@ def console() -> Console:
 
 @contextmanager
 def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[float], None]]:
-    """A bar on standard error, told the share done; nothing where nobody watches."""
+    """A progress bar on standard error, called with the share done; nothing without a terminal."""
     bar = Console(stderr=True)
     if quiet or not bar.is_terminal:
         yield lambda share: None
@@ -68,7 +68,7 @@ def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[float]
 
 @contextmanager
 def status(what: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """A line on standard error that tells what is being worked on; nothing where nobody watches."""
+    """A line on standard error that shows the current step; nothing without a terminal."""
     out = Console(stderr=True)
     if quiet or not out.is_terminal:
         yield lambda step: None

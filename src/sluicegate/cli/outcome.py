@@ -1,4 +1,4 @@
-"""What a run gave, as the JSON of the command-line contract and as lines for people."""
+"""The outcome of a run, as the JSON of the command-line contract and as lines for people."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def plan(
 
 
 def profiled(topology: Topology, profiles: Path | None) -> Topology:
-    """With the profiles of a folder, or of one file; a line on standard error for those measured elsewhere."""
+    """Add the profiles of a folder or file; a line on standard error for those measured elsewhere."""
     if profiles is None:
         return topology
     found = read_profiles(profiles)
@@ -81,7 +81,7 @@ def routing_from(text: str) -> Routing:
 
 
 def rates_from(text: str, topology: Topology) -> tuple[float, dict[str, float] | None]:
-    """The pipeline's rate, and where sources were named the rate of each."""
+    """The pipeline's rate, and the rate of each source if sources were named."""
     if "=" not in text:
         return number_from(text, "rate"), None
     given = {key if key in topology.sources else f"source:{key}": r for key, r in pairs_from(text, "rate").items()}

@@ -1,4 +1,4 @@
-"""`sluicegate profile`: what an operator does with tau tasks in one slot, what an application sustains on m nodes."""
+"""`sluicegate profile`: measures an operator with tau tasks in one slot, or what an application sustains on m nodes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def profile(
 
 
 def _source(app: str) -> str:
-    """What tells one version of the user's file from another; nothing for a bundled application.
+    """A hash of the user's file, to detect another version; empty for a bundled application.
 
     >>> _source("grep")
     ''
@@ -136,7 +136,7 @@ def _operator(
 def _measured(
     app: App, operator: str, size: SlotSize, file: TrialFile, watch: Watch, ctrl_c: CtrlC
 ) -> OperatorMeasured:
-    """Spark started, trials made, Spark stopped; nothing is left running or lying about."""
+    """Start Spark, run the trials, stop Spark; no process or file is left behind."""
     from sluicegate.lab.profile.operator import measure_operator
     from sluicegate.lab.profile.slot import executor_folder
     from sluicegate.spark.session import spark_is_gone, spark_session, stop_spark
@@ -149,7 +149,7 @@ def _measured(
             with quiet_spark(folder / "spark.log"):
                 spark = spark_session(size.master, size.settings, f"sluicegate profile {app.name} {operator}")
         except SluicegateError:
-            if ctrl_c.leave.is_set():  # Java was told to end too
+            if ctrl_c.leave.is_set():  # Java received the signal too
                 raise KeyboardInterrupt from None
             raise
         ctrl_c.listen()
@@ -158,7 +158,7 @@ def _measured(
             return measure_operator(app, operator, spark, size, folder, file, watch)
         except SluicegateError:
             raise
-        except Exception as problem:  # whatever was under way when Java ended says so in words of its own
+        except Exception as problem:  # whatever was running when Java ended raises an error of its own
             raise spark_is_gone(spark) or problem from None
         finally:
             stop_spark(spark)
@@ -178,7 +178,7 @@ def _mst(
     page: Path | None,
     json_out: bool,
 ) -> int:
-    """The whole application: `lab.profile.mst` measures, writes and keeps it. ``how`` are slots a node and delta."""
+    """Measure a whole application with `lab.profile.mst`, which writes the file. ``how`` are slots a node and delta."""
     from sluicegate.lab.profile.mst import MstSettings, measure_mst
     from sluicegate.report.mst_page import mst_page
 

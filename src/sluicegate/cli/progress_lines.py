@@ -1,4 +1,4 @@
-"""Lines on standard error while a run goes on: how it is every few seconds, and each move when it is made."""
+"""Prints lines on standard error during a run: its state every few seconds, and each move when it is made."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _EVERY_S = 5.0
 
 
 class ProgressLines:
-    """Told the share of the load that has been fed and the last look of the controller.
+    """Called with the share of the load that has been fed and the last tick of the controller.
 
-    Of an ``endless`` run there is no share: its lines begin with the time since the first look.
+    An ``endless`` run has no share: its lines begin with the time since the first tick.
     """
 
     def __init__(self, out: Console, home: Path, endless: bool = False) -> None:
@@ -46,7 +46,7 @@ class ProgressLines:
             self._print(f"{far:>5}  {came:>14}  latency {seconds(measured_s(tick)):>8}  processors: {split}")
 
     def _tell_failures(self, now_s: float) -> None:
-        """When an operator begins to fail, at every try after that, when it stops, and when it works again."""
+        """Print when an operator begins to fail, at every try after that, when it stops, and when it has recovered."""
         failing = {one.operator: one for one in read_failures(self._failures)}
         for name, one in failing.items():
             if self._failing.get(name) != one:

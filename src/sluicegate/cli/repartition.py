@@ -38,6 +38,8 @@ def repartition(
         return 0
     if partitions is None:
         raise BadInput("give the number of partitions, or --undo")
+    if stateful.undo_interrupted(place):
+        _say(f"{place}: an earlier repartition was interrupted; it is undone first", json_out)
     settings = stateful.settings_for(stateful.stopped(place))
     with status("starting Spark", quiet=json_out) as told:
         spark = spark_session(master, {"spark.plugins": "", **settings}, "sluicegate repartition")
@@ -67,7 +69,7 @@ def repartition(
 
 
 def _refuse_running(checkpoint: Path) -> None:
-    """A query between two batches looks like one that was stopped; those of attached applications are known."""
+    """Refuse queries of running attached applications: between two batches they look like stopped ones."""
     for run in known_runs():
         text = read_if_there(Layout(Path(run.folder)).description) if run.running else None
         with suppress(ValueError, KeyError, TypeError, AttributeError):

@@ -1,4 +1,4 @@
-"""`sluicegate replay`: load traces against policies, held side by side under the same draws of the true capacity."""
+"""`sluicegate replay`: load traces against policies, compared under the same draws of the true capacity."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def replay(
 
 @contextmanager
 def _players(master: str | None) -> Iterator[PlayJobs]:
-    """Who plays the jobs: processes on the local cores, or tasks of a Spark cluster."""
+    """How jobs are executed: processes on the local cores, or tasks of a Spark cluster."""
     if master is None:
         yield play
         return

@@ -1,4 +1,4 @@
-"""`sluicegate report`: a run as a page that needs nothing else."""
+"""`sluicegate report`: a run as a self-contained page."""
 
 from __future__ import annotations
 

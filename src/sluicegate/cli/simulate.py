@@ -108,7 +108,7 @@ def _under_policy(topology: Topology, asked: LoopAsked, json_out: bool) -> int:
 
 
 def _in_mode(topology: Topology, mode: str | None) -> Topology:
-    """All operators as queues or in batches, for the simulator and the models alike."""
+    """Set all operators to queues or to batches, for the simulator and the models alike."""
     if mode is None:
         return topology
     if mode not in _MODES:
@@ -168,7 +168,7 @@ def _show(
     p95 = f"p95 {seconds(result.p95_s)} (model {seconds(whole.p95_s)})"
     added_up = f"{seconds(result.mean_s)} +- {seconds(result.ci95_s)}"
     if in_batches(topology):
-        # there the model follows one row's way: all that became of it, added up, is another figure
+        # there the model gives the time of one row's path; all rows that stem from it, added up, are another figure
         mean = f"{seconds(result.completion_mean_s)} (model {seconds(whole.mean_s)})"
         out.print(f"\nfrom source to sink: mean {mean}, {p95}; with all rows that stem from it added up {added_up}")
     else:

@@ -22,7 +22,7 @@ _INTERVAL_S, _CYCLE_S = 10.0, 60.0
 
 @dataclass(frozen=True, slots=True)
 class LoopAsked:
-    """What is played: the load in equal steps, and who decides, from which allocation on."""
+    """What is simulated: the load in equal steps, the policy, and the initial allocation."""
 
     rates_per_s: tuple[float, ...]
     length_s: float
@@ -36,7 +36,7 @@ class LoopAsked:
 
     @property
     def look_s(self) -> float:
-        """Seconds between two looks: as the policy's options say (DRS's T_m), else the interval."""
+        """Seconds between two ticks: by the policy's options (DRS's T_m), else the interval."""
         told = self.options.get("t_m_s")
         return float(told) if isinstance(told, int | float) and told > 0 else self.interval_s
 
@@ -50,8 +50,8 @@ def rates_in_steps(text: str) -> tuple[float, ...]:
 
 
 def play(topology: Topology, asked: LoopAsked) -> Episode:
-    """The whole run; the same seed gives the same."""
-    live_policy_entry(asked.policy)  # one that must know the load to come is no part of a loop
+    """Simulate the whole run; the same seed gives the same result."""
+    live_policy_entry(asked.policy)  # refuses a policy that must know the future load: it cannot run in a loop
     if asked.length_s < asked.look_s:
         raise BadInput(f"{asked.length_s:g} s are less than one look of {asked.look_s:g} s: give --seconds more")
     timing = Timing(asked.look_s, cycle_s=max(_CYCLE_S, asked.look_s))
@@ -64,7 +64,7 @@ def play(topology: Topology, asked: LoopAsked) -> Episode:
 
 
 def mean_s(episode: Episode) -> float | None:
-    """Of all rows: the means of the looks, by what came out in each."""
+    """Mean latency of all rows: the means of the ticks, weighted by their throughput."""
     seen = [m.observation for m in episode.moments if m.observation.sojourn is not None]
     rows = [one.throughput_per_s or 0.0 for one in seen]
     if not sum(rows):

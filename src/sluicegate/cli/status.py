@@ -1,4 +1,4 @@
-"""`sluicegate status`: one look at a run."""
+"""`sluicegate status`: the current state of a run."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from sluicegate.spark.edges.folder import FolderEdge
 DEAD_LETTERS = "dead_letters"
 LATEST_BYTES = 300_000
 _SILENT_S = 30.0
-"""A controller that has logged nothing for so long is not at work."""
+"""A controller that has logged nothing for this long counts as not running."""
 _OVERDUE_S = 60.0
-"""Executors that have not come by then are said not to have."""
+"""Executors that have not started by then are reported as missing."""
 _SAID = 5
-"""So many lines of the driver's are shown."""
+"""How many lines of the driver are shown."""
 _OUT_OF_REACH = ("promise", "trigger")
-"""Rules by which a promise cannot be kept."""
+"""Rules of refusals that mean the promise cannot be kept."""
 
 
 def status(
@@ -54,7 +54,7 @@ def status(
 
 
 def state_of(record: RunRecord, now_s: float) -> str:
-    """Whether a run goes on, and whether somebody steers it."""
+    """Whether a run is running, and whether it is controlled."""
     if record.outcome:
         return "stopped by hand" if record.outcome.get("interrupted") else "ended"
     if record.pipeline.get("attached") and not any(node.get("active") for node in record.pipeline["nodes"]):
@@ -102,7 +102,7 @@ def _operators(record: RunRecord) -> dict[str, dict[str, object]]:
 
 
 def counted(record: RunRecord, what: str) -> int | None:
-    """Executors or nodes, as the fleet last told; of executors the controller may know too."""
+    """Executors or nodes by the fleet log; executors else by the controller's last tick."""
     told = [entry[what] for entry in record.fleet if entry.get(what) is not None]
     last = record.last.get("executors") if what == "executors" else None
     return int(told[-1]) if told else last
@@ -132,7 +132,7 @@ def failing_lines(record: RunRecord, now_s: float) -> list[str]:
 
 
 def dead_letters(record: RunRecord) -> dict[str, int]:
-    """By stream: how many rows an operator has skipped since its first start; those that no file tells are left out."""
+    """By stream: how many rows an operator has skipped since its first start; unreadable streams are left out."""
     streams = [stream for stream in record.pipeline.get("kept") or () if stream.endswith(f".{DEAD_LETTERS}")]
     found = {}
     for stream in streams:
@@ -147,13 +147,13 @@ def dead_letter_lines(record: RunRecord) -> list[str]:
 
 
 def _links(record: RunRecord) -> list[Link]:
-    """Of an attached application: which queries read what others write, also those of other applications."""
+    """For an attached application: which queries read what others write, including other applications."""
     attached = record.pipeline.get("attached")
     return links(record.pipeline, neighbours(record.folder)) if attached else []
 
 
 def attached_lines(record: RunRecord) -> list[str]:
-    """Of an attached application: what cannot be had, the topics it reads, and the queries it is joined to."""
+    """For an attached application: what cannot be reached, the topics it reads, and the queries it is joined to."""
     if not record.pipeline.get("attached"):
         return []
     refused = [r["why"] for r in record.last.get("refusals") or [] if r.get("rule") in _OUT_OF_REACH]
@@ -170,7 +170,7 @@ def attached_lines(record: RunRecord) -> list[str]:
 
 
 def _said(record: RunRecord) -> list[str]:
-    """The last that the driver said of faults, and of what is not moved."""
+    """The driver's last messages: faults, and what it does not move."""
     with suppress(ValueError, KeyError, TypeError):
         lines = (read_if_there(Layout(record.folder).said) or "").splitlines()
         told = [json.loads(line) for line in lines[-_SAID:]]
@@ -192,7 +192,7 @@ def _list(record: RunRecord, key: str) -> list[str]:
 
 
 def _missing(record: RunRecord) -> list[str]:
-    """Executors that were asked for and have not come within their time."""
+    """Executors that were requested and have not started in time."""
     last = record.fleet[-1] if record.fleet else {}
     have, want, since_s = last.get("executors"), last.get("wanted"), float(last.get("at_s") or 0.0)
     waited_s = float(record.last.get("at_s") or 0.0) - since_s

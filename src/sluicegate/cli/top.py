@@ -51,7 +51,7 @@ def _watch(folder: Path, out: Console) -> None:
 
 @contextmanager
 def _keys() -> Iterator[Callable[[float], str]]:
-    """A function that waits so long for a key; keys come one by one, without Enter, while this lasts."""
+    """A function that waits up to that long for a key; during the block keys are read one by one, without Enter."""
     if not sys.stdin.isatty():
         yield _none_pressed
         return
@@ -60,7 +60,7 @@ def _keys() -> Iterator[Callable[[float], str]]:
     try:
         yield _pressed
     finally:
-        # at once: draining would wait for a terminal that nobody reads any more
+        # immediately: draining would block on a terminal that is no longer read
         termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
 
 
@@ -71,5 +71,5 @@ def _none_pressed(wait_s: float) -> str:
 
 def _pressed(wait_s: float) -> str:
     ready, _, _ = select.select([sys.stdin], [], [], wait_s)
-    # a terminal that is gone is ready at once for ever, and has nothing to say
+    # a closed terminal is always ready and returns nothing: leave
     return (sys.stdin.read(1) or _LEAVE) if ready else ""

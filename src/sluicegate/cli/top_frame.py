@@ -17,12 +17,12 @@ from sluicegate.runlog.run_record import Line, RunRecord, measured_s
 _BLOCKS, _PLAIN = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
 _BAR = 10
 _BESIDE = 36
-"""Columns that a line's name and its figures take."""
+"""Columns used by a line's name and its figures."""
 _DECISIONS = 5
 
 
 def top_frame(record: RunRecord, now_s: float, out: Console) -> Group:
-    """Everything on one screen; in plain letters where the terminal has no others."""
+    """Everything on one screen; in ASCII if the terminal has no Unicode."""
     ramp = _BLOCKS if out.encoding.startswith("utf") else _PLAIN
     return Group(
         Text.from_markup(headline(record, now_s)),
@@ -54,7 +54,7 @@ def _lines(record: RunRecord, ramp: str, looks: int) -> Table:
 def _coloured(
     record: RunRecord, ticks: Sequence[Line], took: Sequence[float | None], bound_s: float | None, ramp: str
 ) -> Text:
-    """Against the promise: a full block is twice what was promised, and late looks are red."""
+    """A sparkline against the promise: a full block is twice the bound, and late ticks are red."""
     drawn = sparkline(took, ramp, most=2 * bound_s if bound_s else None)
     text = Text()
     for sign, tick in zip(drawn, ticks, strict=True):

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 LOCAL = "local[16]"
 BUNDLED_LENGTH = "120"
-"""How long a bundled application is fed where nothing else is said."""
+"""How long a bundled application is fed by default."""
 CYCLE = "60s"
 """Between two decisions of a policy that decides in cycles (S)."""
 REAL_TIME_POLICY = "drs-gigk"
-"""Who decides in real-time mode: its stages are the queues with servers that DRS models."""
+"""Default policy in real-time mode: its stages are the queues with servers that DRS models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ class SlotsAsked:
 
     @property
     def conf(self) -> dict[str, str]:
-        """A task waits for its own executor for as long as this before it runs elsewhere."""
+        """Spark settings with a mapper: how long a task waits for its own executor before it runs elsewhere."""
         return {"spark.locality.wait": "10s"} if self.mapper else {}
 
     def notes(self) -> tuple[str, ...]:
-        """What a user should know of profiles that were measured elsewhere."""
+        """Notes on profiles that were measured elsewhere."""
         if self.profiles is None:
             return ()
         from sluicegate.config.profile_file import read_profiles, strange
@@ -86,8 +86,8 @@ class SlotsAsked:
 class Wanted:
     """What runs, for how long, under which load, promise and policy. ``dry_run`` only advises.
 
-    ``length_s`` is infinite for a run until it is stopped. ``again`` are the words that run the same again, but for the
-    folder.
+    ``length_s`` is infinite for a run until it is stopped. ``again`` is the command that runs the same again, without
+    the folder.
     """
 
     app: App
@@ -102,12 +102,12 @@ class Wanted:
     again: tuple[str, ...] = ()
     slots: SlotsAsked = field(default_factory=SlotsAsked)
     by_machine: bool = False
-    """Whether a machine that needs long for a batch is promised more time than ``promise`` says."""
+    """Whether the promise may be relaxed on a machine that needs long for a batch."""
     processors: Mapping[str, int] = field(default_factory=dict)
     """The allocation that the run begins with; operators that are not named begin with one task."""
     cycle_s: float = 60.0
     capacity: Path | None = None
-    """What nodes were measured to sustain of this application."""
+    """The capacity file of this application."""
     policy_options: tuple[str, ...] = ()
     """NAME=VALUE, of the policy."""
     real_time: RealTimeAsked | None = None
@@ -122,15 +122,18 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The folder of a run. ``temporary``: made for this run, its rows are deleted at the end. ``typed``: by the user;
-    who gave none gets the same folder again, or another temporary one."""
+    """The folder of a run.
+
+    ``temporary``: created for this run, its rows are deleted at the end. ``typed``: given by the user; otherwise the
+    next run chooses the same folder again, or another temporary one.
+    """
 
     folder: Path
     temporary: bool = False
     typed: bool = True
 
     def and_how(self) -> str:
-        """What becomes of the rows, for the line at the start."""
+        """What happens to the rows, for the line at the start."""
         if self.temporary:
             return "rows and checkpoints are deleted at the end (`sluicegate run APP --folder DIR` keeps them)"
         if (self.folder / "pipeline.json").exists():
@@ -138,15 +141,17 @@ class Home:
         return "rows and checkpoints stay there; started again in it, it goes on"
 
     def resume(self, again: Sequence[str]) -> str:
-        """The command that goes on here; secrets among its words are for the user to give again."""
+        """The command that resumes the run here; secrets in it are redacted, and must be given again."""
         return shlex.join(
             [*map(redacted, again), *(["--folder", str(self.folder)] if self.temporary or self.typed else [])]
         )
 
 
 def the_home(app: App, typed: Path | None, own: bool) -> Home:
-    """The folder that was given; else for a file of the user's one named after the pipeline, which stays, in the
-    current folder; else a temporary one."""
+    """The given folder; else, for a user's file, one in the current folder named after the pipeline, which is kept.
+
+    Else a temporary one.
+    """
     if typed is not None:
         return Home(typed)
     name = re.sub(r"[^A-Za-z0-9_-]", "_", app.name)

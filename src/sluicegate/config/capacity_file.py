@@ -1,4 +1,4 @@
-"""Capacity files: what a number of machines was measured to sustain, as TOML.
+"""Capacity files: the measured throughput of numbers of machines, as TOML.
 
 [[points]]
 machines = 3
@@ -43,7 +43,7 @@ Samples = tuple[tuple[int, float], ...]
 
 @dataclass(frozen=True, slots=True)
 class CapacityPoint:
-    """What one size sustained; ``samples_per_s`` are empty where only their mean is known."""
+    """Measured throughput of one size; ``samples_per_s`` is empty if only the mean is known."""
 
     machines: int
     rate_per_s: float
@@ -54,7 +54,7 @@ class CapacityPoint:
 
 @dataclass(frozen=True, slots=True)
 class CapacityFile:
-    """Points by rising size, and where they come from; what the file does not say is empty."""
+    """Points by rising size, and how they were measured; what the file does not give is empty."""
 
     points: tuple[CapacityPoint, ...]
     app: str = ""
@@ -82,7 +82,7 @@ def read_capacity(path: Path) -> tuple[tuple[int, float, float], ...]:
 
 
 def read_capacity_file(path: Path) -> CapacityFile:
-    """The file with all that it says."""
+    """Read a capacity file with all its entries; a profile file is converted."""
     table = read_toml(path)
     if table.has("task"):
         return CapacityFile(_of_slots(read_profile_file(path)))
@@ -110,7 +110,7 @@ def read_capacity_file(path: Path) -> CapacityFile:
 def _of_slots(found: ProfileFile) -> tuple[CapacityPoint, ...]:
     """An operator's profile as capacity: m machines are m slots, each at the highest rate that one sustains.
 
-    How far that may be off is half of what lies between it and the lowest rate that was not stable.
+    Its deviation is half the distance between that rate and the lowest rate that was not stable.
     """
     best = peak(found.profile)
     high = found.highest.get(best.threads)

@@ -1,4 +1,4 @@
-"""Goals, rates and allocations as people type them."""
+"""Parses goals, durations, rates and allocations as users type them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this machine offers."""
+"""Facts on this machine and on the installed versions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 
 def usable_cores() -> int:
-    """Those this process may use, where the system can say: a container's share is not the machine's."""
+    """Cores that this process may use, if the system says: a container may have fewer than the machine."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def machine_facts() -> dict[str, str]:
-    """What figures that were measured here hold for, beside versions."""
+    """The machine that figures measured here hold for."""
     return {
         "processor": _first_in("/proc/cpuinfo", r"model name\s*:\s*(.+)") or platform.processor() or "unknown",
         "cores": str(usable_cores()),

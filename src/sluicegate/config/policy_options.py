@@ -1,4 +1,4 @@
-"""Options of a policy as people type them: NAME=VALUE, a number where it looks like one."""
+"""Parses options of a policy as users type them: NAME=VALUE, a number where it looks like one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Profile files: what an operator was measured to do with tau tasks in one slot, as TOML that people read and write.
+"""Profile files: measured rates of an operator with tau tasks in one slot, as TOML that people read and write.
 
-``task`` and ``[[points]]`` are all that is needed. What `sluicegate profile` writes has more: the law of its batches
-(``[batch]``), its processor time (``[cpu]``), and where and how it was measured (``[measured]``).
+``task`` and ``[[points]]`` are enough. `sluicegate profile` writes more: the law of its batches (``[batch]``), its
+processor time (``[cpu]``), and where and how it was measured (``[measured]``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sluicegate.errors import BadInput
 
 Plain = str | int | float | bool | list[str]
 _MST = ".mst."
-"""In the names of files that hold what a whole application sustains."""
+"""Part of the names of files that hold the capacity of a whole application."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,12 @@ def here() -> dict[str, Plain]:
 
 
 def read_profile(path: Path) -> TaskProfile:
-    """What one task was measured to do on one slot."""
+    """The measured rates of one task on one slot."""
     return read_profile_file(path).profile
 
 
 def read_profile_file(path: Path) -> ProfileFile:
-    """All that a profile file says; every mistake is one line that says where and what to do."""
+    """Read a profile file; every mistake is one line that says where and what to do."""
     table = read_toml(path)
     task = table.text("task", path.stem)
     entries = list(table.tables("points"))
@@ -117,10 +117,10 @@ def write_profile(found: ProfileFile) -> str:
 
 
 def read_profiles(folder: Path, needed: bool = True) -> dict[str, ProfileFile]:
-    """Every profile of a folder, by its task; one file counts as a folder with nothing else in it.
+    """Every profile of a folder, by task; a single file counts as a folder with nothing else in it.
 
-    What a whole application sustains (``*.mst.toml``) may lie there too. Without any profile it is an error where they
-    are ``needed``.
+    Capacity files of whole applications (``*.mst.toml``) in the folder are skipped. With ``needed``, no profile at all
+    is an error.
     """
     if folder.is_file():
         paths = [] if _MST in folder.name else [folder]
@@ -141,9 +141,9 @@ def read_profiles(folder: Path, needed: bool = True) -> dict[str, ProfileFile]:
 
 
 def with_profiles(topology: Topology, profiles: Mapping[str, ProfileFile], needed: bool = False) -> Topology:
-    """The topology whose operators have their profiles, and the batch costs that were measured with them.
+    """Add profiles to the operators of a topology, and the batch costs that were measured with them.
 
-    Where they are ``needed``, an operator without one is an error; a profile of no operator always is.
+    With ``needed``, an operator without a profile is an error; profiles none of which fits an operator always are.
     """
     if not profiles and not needed:
         return topology
@@ -177,7 +177,7 @@ def _profiled(operator: Operator, found: ProfileFile) -> Operator:
     first, profile = found.profile.points[0], found.profile
     batch = operator.batch if found.batch is None or operator.batch is None else found.batch
     rate = profile.service_per_s if profile.service_per_s is not None and batch is not None else first.rate_per_s
-    if profile.service_per_s is not None:  # what is observed is held against the rate that the operator begins with
+    if profile.service_per_s is not None:  # observations are compared with the rate that the operator begins with
         profile = replace(profile, service_per_s=rate)
     return replace(operator, service_per_s=rate, profile=profile, cpu=first.cpu, memory=first.memory, batch=batch)
 

@@ -86,7 +86,7 @@ class Table:
             yield Table(entry, self.file, f"{key} {i}" + (f" ({name})" if isinstance(name, str) else ""))
 
     def refuse_unknown(self) -> None:
-        """Raise where the table has a key nobody asked for: it is most likely misspelt."""
+        """Raise if the table has a key that was not read: it is most likely misspelt."""
         for key in self.values:
             if key not in self.asked:
                 close = get_close_matches(key, sorted(self.asked), n=1)

@@ -1,4 +1,4 @@
-"""Topology files: TOML that people write, into the domain's values."""
+"""Reads topology files, TOML that people write, into domain objects."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _TIME_WORDS = {
 }
 # A number of seconds since 1970 above this is one of milliseconds: as seconds it would lie beyond the year 5000.
 _MILLISECONDS = 1e11
-_EPOCH = 3e8  # seconds since 1970 in 1979: numbers above that rise on are times, and loads are hardly ever
+_EPOCH = 3e8  # 1979 in seconds since 1970: rising numbers above it are times, loads are hardly ever
 _REGULAR = 0.9  # share of steps that are alike where a column is a clock; the others are gaps
 
 
@@ -56,7 +56,7 @@ class Columns:
     time: int | None
     kind: TimeKind
     time_unit_s: float = 60.0
-    by_values: bool = False  # nothing but its values says that the time is one
+    by_values: bool = False  # the time column was recognised by its values alone
 
     @property
     def load_name(self) -> str:
@@ -138,7 +138,7 @@ def _guessed(names: tuple[str, ...], rows: Rows, numbers: list[int]) -> int:
 
 
 def _by_values(rows: Rows, numbers: list[int]) -> list[int]:
-    """The first column that can be nothing but a time, if any: where one counts the rows, a ramp may be the load."""
+    """The first column whose values can only be times, if any; if a column counts the rows, a ramp may be the load."""
     counted = any(_counts_rows(rows, i) and not _since_1970(rows, i) for i in numbers)
     return [i for i in numbers if _rises(rows, i) and (_since_1970(rows, i) or not counted)][:1]
 

@@ -1,7 +1,7 @@
-"""Load traces: CSV files of any step and size, one value a minute out of them, every mistake named with its line.
+"""Reads load traces: CSV files of any step and size, as one value a minute; every mistake is named with its line.
 
-The file is read in chunks of rows that become arrays, so that gigabytes pass in some 16 bytes a row. Comma, semicolon,
-tab and bar separate; a header is optional; empty lines and lines that start with # are skipped.
+The file is read in chunks of rows that become arrays, so that gigabytes need some 16 bytes a row. Comma, semicolon, tab
+and bar separate; a header is optional; empty lines and lines that start with # are skipped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sluicegate.errors import BadInput
 Floats = NDArray[np.float64]
 Row = tuple[int, list[str]]
 
-_SAMPLE = 1000  # rows that the columns are found by
+_SAMPLE = 1000  # rows used to find the columns
 _CHUNK = 65_536
 _MOST_ROWS = 60_000_000  # 1 GB of arrays
 _DELIMITERS = ",;\t|"

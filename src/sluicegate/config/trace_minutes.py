@@ -1,4 +1,4 @@
-"""A trace of any step brought to one value a minute, with every repair said.
+"""Converts a trace of any step to one value a minute, and lists every repair.
 
 sorted by time; values of one and the same time averaged
 step = median difference;  a difference above 1.5 steps is a gap
@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 MINUTE_S = 60.0
 _MOST_MINUTES = 5_000_000  # some 9.5 years
-_MOST_MADE_UP = 0.5  # of the time span: beyond, the plot would be ours and not the trace's
+_MOST_MADE_UP = 0.5  # largest share of the time span that may be filled by interpolation
 
 
 @dataclass(frozen=True, eq=False, slots=True)

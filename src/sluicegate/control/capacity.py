@@ -1,10 +1,10 @@
-"""From processors to executors, nodes and places: how many there must be, and on which host each processor goes.
+"""Derives executors, nodes and placement from processors: how many are needed, and the host of each processor.
 
-A processor is a slot, an executor a machine of so many slots. The placer first puts the processors on executors that
-are still to come, which says how many there must be; those say how many nodes. More is asked for at once. Less waits
-(``held``): an executor that goes is slow to come back; what the processors waited in the governor's window counts.
-Then the placer puts the processors on the hosts of the executors that are there and warm, which says where the tasks
-of each operator should run.
+A processor is a slot, an executor a machine of several slots. The placer first places the processors on hypothetical
+executors, which gives their number and with it the number of nodes. Increases are requested at once. Decreases are
+delayed (``held``), since a removed executor takes long to start again; the time that the processors waited in the
+governor's window counts towards the delay. Then the placer places the processors on the hosts of the warm executors,
+which gives the preferred locations of each operator's tasks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Places = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What a plan needs beyond processors, and what of it is new."""
+    """Executors, nodes and placement of a plan, with the changes from the current ones."""
 
     executors: int
     nodes: int | None
@@ -37,9 +37,9 @@ class Capacity:
     places: Places
     changes: tuple[Change, ...]
     memory: Any = None
-    """Of a placer that goes on from what runs."""
+    """Memory of a ``MovingPlacer``."""
     short: str = ""
-    """What there may not be enough of, where that is so."""
+    """The shortage, if the plan needs more executors than allowed."""
 
 
 def capacity_for(
@@ -57,12 +57,12 @@ def capacity_for(
     late: bool = False,
     waited_s: float = 0.0,
 ) -> tuple[Ledger, Capacity]:
-    """The executors, nodes and places for ``running``; ``places`` are those of before.
+    """The executors, nodes and places for ``running``; ``places`` are the current ones.
 
-    ``more_nodes`` are wanted beside what the slots need, for their cores. ``whole_nodes`` is how many there shall be,
-    from a policy that decides nodes and when: then the executors are those that fit on them, at once. A placer that
-    goes on from what runs does so by what was ``seen``, with the ``memory`` it returned the last time. ``waited_s`` is
-    for how long fewer processors were enough before the governor took them away.
+    ``more_nodes`` are requested for their cores, on top of what the slots need. ``whole_nodes`` is the number of nodes
+    from a policy that decides nodes itself: the executors are then those that fit on them, without delay. A
+    ``MovingPlacer`` uses the situation ``seen`` and the ``memory`` that it last returned. ``waited_s`` is how long
+    fewer processors had sufficed before the governor removed them.
     """
     shape = fleet.shape
     memory, moved = _moved(topology, placer, running, fleet, places, seen, memory, late)
@@ -110,8 +110,8 @@ def _moved(
     memory: Any,
     late: bool,
 ) -> tuple[Any, Moved | None]:
-    """What a placer that goes on from what runs makes of it; ``None`` where it cannot: nothing is placed yet, or
-    executors are being made warm."""
+    """The moves of a ``MovingPlacer``; ``None`` for other placers, before the first placement and while executors warm
+    up."""
     known = bool(places) and all(places.get(name) for name in topology.names)
     if seen is None or not known or not isinstance(placer, MovingPlacer) or len(fleet.warm) < len(fleet.executors):
         return memory, None
@@ -122,7 +122,7 @@ def _moved(
 
 
 def executors_for(topology: Topology, placer: Placer, running: Mapping[str, int], slots_per_executor: int) -> int:
-    """How many executors of that size the placer needs.
+    """The number of executors of that size that the placer needs.
 
     >>> from sluicegate.domain import Edge, Operator
     >>> from sluicegate.place.mc_stream import McStreamPlacer
@@ -139,7 +139,7 @@ def executors_for(topology: Topology, placer: Placer, running: Mapping[str, int]
 
 
 def nodes_for(fleet: FleetSeen, executors: int) -> tuple[int | None, tuple[str, ...]]:
-    """How many nodes so many executors need, and the names of those that may go: empty ones, once all is there.
+    """The number of nodes for ``executors``, and the names of empty nodes to release once no request is pending.
 
     >>> from sluicegate.domain import ExecutorSeen, Shape
     >>> two = (NodeSeen("n1", 1, "h1"), NodeSeen("n2", 1, "h2"))
@@ -155,12 +155,12 @@ def nodes_for(fleet: FleetSeen, executors: int) -> tuple[int | None, tuple[str, 
     if missing > 0:
         return len(nodes) + math.ceil(missing / on_one_node(fleet)), ()
     if not fleet.complete or len(fleet.executors) > executors:
-        return len(nodes), ()  # executors come and go first: which nodes are empty then is seen then
+        return len(nodes), ()  # executors change first; which nodes become empty is known only afterwards
     return _without_empty(fleet, nodes, executors)
 
 
 def _without_empty(fleet: FleetSeen, nodes: tuple[NodeSeen, ...], executors: int) -> tuple[int, tuple[str, ...]]:
-    """Nodes without an executor go, the newest first, as long as there is room for all without them."""
+    """Release nodes without an executor, newest first, as long as the others have room for all executors."""
     shape, used = fleet.shape, Counter(one.host for one in fleet.executors)
     spare, leaving = shape.on(n.slots for n in nodes) - executors, list[str]()
     for node in reversed(nodes):
@@ -172,9 +172,9 @@ def _without_empty(fleet: FleetSeen, nodes: tuple[NodeSeen, ...], executors: int
 
 
 def places_for(topology: Topology, placer: Placer, running: Mapping[str, int], fleet: FleetSeen) -> tuple[Places, str]:
-    """A host for every processor on the warm executors, and why.
+    """A host for every processor on the warm executors, and the reason.
 
-    While not all have a slot of their own Spark chooses, among the hosts of warm executors as long as some are cold.
+    While not every processor has a slot of its own, Spark chooses; among the hosts of warm executors if some are cold.
     """
     slots = Counter[str]()
     for executor in fleet.warm:
@@ -190,7 +190,7 @@ def places_for(topology: Topology, placer: Placer, running: Mapping[str, int], f
 
 
 def told(places: Places) -> str:
-    """Places as people read them.
+    """Places in readable form.
 
     >>> told({"a": ("h1", "h2", "h1")})
     'a on 2 x h1, h2'
@@ -203,7 +203,7 @@ def told(places: Places) -> str:
 
 
 def _bundles(topology: Topology, running: Mapping[str, int]) -> list[Bundle]:
-    """A task of Spark's takes a whole slot, however little of it the operator's code uses."""
+    """One bundle of a whole slot per processor: a Spark task occupies a slot, however little CPU it uses."""
     return [Bundle(name, 1, cpu=1.0, memory=0.0) for name in topology.names for _ in range(running[name])]
 
 
@@ -216,7 +216,7 @@ def _hosts(threads: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def on_one_node(fleet: FleetSeen) -> int:
-    """Executors on one more node, as large as the largest there is."""
+    """The executors that fit on one more node, assumed as large as the largest existing one."""
     largest = max((node.slots for node in fleet.nodes or ()), default=fleet.shape.slots_per_executor)
     return max(fleet.shape.on([largest]), 1)
 

@@ -1,28 +1,29 @@
-"""Whether a proposed move is made. Every refusal says which rule and why, in numbers.
+"""Decides whether a proposed rescale is applied. Every refusal names its rule and gives the numbers.
 
-The rules, in the order they are asked:
+The rules, in the order in which they are checked:
 
-1. metrics        no arrival rate, or an observation older than ``stale_after_s``: nothing moves; nothing is taken
-                  from an operator of which no batch has ended
-2. one at a time  a rescale still under way: nothing moves; where what was asked for is only still to come (executors,
-                  the next batch), more may be asked for and nothing is taken away
-3. bounds         least and most processors, and the budget: the proposal is cut to them
-4. window         a smaller number is taken only as low as the largest proposal of the last ``settle_down_s``
+1. metrics        no arrival rate, or an observation older than ``stale_after_s``: no change; an operator that has not
+                  finished a batch does not shrink
+2. one at a time  a rescale still under way: no change; if processing continues meanwhile (executors or the next batch
+                  are awaited), operators may grow but not shrink
+3. bounds         least and most processors, and the budget: the proposal is clamped to them
+4. window         an operator shrinks only to the largest proposal of the last ``settle_down_s``
 5. calm           while latency is above ``calm_share`` of its bound the total does not fall, whatever the model says;
                   unless cores are short
-6. dead band      an operator's change of at most ``dead_band`` of what it has is not worth making, unless it must
-7. no escalation  more was given last time and did not help, though every operator keeps up: no more until the load
-                  has changed
+6. dead band      an operator's change of at most ``dead_band`` of its processors is skipped, unless its utilisation
+                  requires it
+7. no escalation  the last increase did not help, though every operator keeps up: no further increase until the load
+                  has risen
 8. cool-down      T_ra: ``cooldown_s`` since the last move, and since the start
-9. it pays        gain over ``horizon_s`` against the pause and the catching up, in slot-seconds
+9. it pays        gain over ``horizon_s`` against pause and catch-up, in slot-seconds
 
 Rule 9. A move stops the pipeline for ``pause_s``; with lambda arriving and capacity C it then needs
-pause lambda/(C - lambda) to catch up. All that time the slots serve old rows:
+pause lambda/(C - lambda) to catch up. During both the slots process a backlog:
 
-    cost = (pause + catch-up) x slots            gain = slots given back x horizon        (fewer slots)
+    cost = (pause + catch-up) x slots            gain = slots released x horizon          (fewer slots)
                                                  gain = slots x horizon x share of E[T] cut (as many or more)
 
-where a promise that is broken now and kept after counts as the whole horizon.
+where the share is 1 if a latency bound is exceeded now or an operator cannot keep up.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sluicegate.control.rules import Attempt, Ledger, Request, Rules, Verdict
+from sluicegate.control.rules import SLIGHT, Attempt, Ledger, Request, Rules, Verdict
 from sluicegate.domain import Limits, Refusal, Rescale
 
 
@@ -58,7 +59,7 @@ def govern(ledger: Ledger, request: Request, rules: Rules, limits: Limits) -> tu
     kept, hot = _not_while_late(request, kept, rules)
     kept, idle = _beyond_dead_band(request, kept, rules)
     if limits.budget is not None and sum(kept.values()) > limits.budget:
-        kept, settling, hot, idle = want, (), (), ()  # processors that stay where they are would break the budget
+        kept, settling, hot, idle = want, (), (), ()  # the processors kept by these rules would exceed the budget
     want, notes = kept, (*cut, *settling, *hot, *idle)
     if all(want[name] == stays for name, stays in request.stays.items()):
         return ledger, Verdict(request.stays, (), notes)
@@ -70,7 +71,7 @@ def govern(ledger: Ledger, request: Request, rules: Rules, limits: Limits) -> tu
 
 
 def held(ledger: Ledger, now_s: float, want: int, have: int, window_s: float) -> tuple[Ledger, int]:
-    """The number of executors to go to: ``want`` if it is more, else the most wanted within the window.
+    """The target number of executors: ``want`` if it is more than ``have``, else the most wanted within the window.
 
     >>> ledger, found = Ledger(), []
     >>> for at, want in ((0.0, 4), (10.0, 2), (19.0, 1), (29.0, 1), (40.0, 1)):
@@ -99,14 +100,14 @@ def _one_at_a_time(request: Request) -> Refusal | None:
 
 
 def _as_asked(request: Request) -> Request:
-    """The request with what was asked for, more or less, counted as there: it is not taken back before it came."""
+    """The request with the pending allocation counted as running: it is not withdrawn before it takes effect."""
     have = dict(request.stays)
     busy = {name: share * request.have[name] / have[name] for name, share in request.utilisation.items()}
     return replace(request, have=have, asked=have, utilisation=busy)
 
 
 def _not_taken_yet(request: Request, want: dict[str, int]) -> tuple[dict[str, int], tuple[Refusal, ...]]:
-    """Nothing is taken from an operator of which no batch has ended, nor from any while something is still to come."""
+    """Keep operators that have not finished a batch from shrinking, and all of them while a request is pending."""
     less = [name for name, have in request.have.items() if want[name] < have]
     unknown = [name for name in less if name in request.unmeasured]
     notes = [Refusal("metrics", f"no batch of {name} yet: it stays at {request.have[name]}") for name in unknown]
@@ -115,6 +116,32 @@ def _not_taken_yet(request: Request, want: dict[str, int]) -> tuple[dict[str, in
         notes.append(Refusal("one at a time", why))
     stay = set(less) if request.starting else set(unknown)
     return {name: request.have[name] if name in stay else k for name, k in want.items()}, tuple(notes)
+
+
+def govern_pace(
+    ledger: Ledger, now_s: float, in_force: Mapping[str, float], want: Mapping[str, float], rules: Rules
+) -> tuple[Ledger, dict[str, float]]:
+    """The paces to apply: a shorter one at once, a longer one only up to the shortest proposal of ``settle_down_s``.
+
+    A slight difference leaves the pace in force. The window keeps a noisy load from changing the pace at every tick;
+    a shorter pace is never delayed, since the promise may depend on it.
+
+    >>> rules, ledger = Rules(settle_down_s=10.0), Ledger()
+    >>> ledger, first = govern_pace(ledger, 0.0, {"a": 2.0}, {"a": 1.0}, rules)
+    >>> ledger, later = govern_pace(ledger, 5.0, first, {"a": 4.0}, rules)
+    >>> ledger, settled = govern_pace(ledger, 10.0, later, {"a": 3.9}, rules)
+    >>> first, later, settled
+    ({'a': 1.0}, {'a': 1.0}, {'a': 3.9})
+    """
+    recent = (*(entry for entry in ledger.paces if now_s - entry[0] < rules.settle_down_s), (now_s, dict(want)))
+    applied = dict[str, float]()
+    for name, pace_s in want.items():
+        before_s = in_force.get(name, 0.0)
+        if pace_s > before_s:
+            pace_s = max(min(wanted.get(name, 0.0) for _, wanted in recent), before_s)
+        slight = abs(pace_s - before_s) <= SLIGHT * max(before_s, 0.05)
+        applied[name] = before_s if slight else pace_s
+    return replace(ledger, paces=recent), applied
 
 
 def _bounded(request: Request, limits: Limits) -> tuple[dict[str, int], tuple[Refusal, ...]]:
@@ -141,7 +168,7 @@ def _bounded(request: Request, limits: Limits) -> tuple[dict[str, int], tuple[Re
 
 
 def _remember(ledger: Ledger, now_s: float, want: Mapping[str, int], rules: Rules) -> Ledger:
-    """Wishes of the window, by twelfths of it: within one the largest is kept, so a fast tick stays cheap."""
+    """Record the proposals of the window by twelfths of it, only the largest of each, so that fast ticks are cheap."""
     kept = tuple(entry for entry in ledger.wanted if now_s - entry[0] < rules.settle_down_s)
     if kept and now_s - kept[-1][0] < rules.settle_down_s / 12:
         at_s, last = kept[-1]
@@ -172,7 +199,7 @@ def _not_below_recent(
 
 def _not_while_late(request: Request, want: dict[str, int], rules: Rules) -> tuple[dict[str, int], tuple[Refusal, ...]]:
     fewer = sum(request.have.values()) - sum(want.values())
-    # on cores that are all busy it is fewer tasks that make rows come out sooner
+    # when all cores are busy, fewer tasks reduce latency
     if fewer <= 0 or request.late is None or request.late <= rules.calm_share or request.crowded:
         return want, ()
     why = f"latency is at {request.late:.2f}x its bound: {fewer} processors are taken only below {rules.calm_share:g}x"
@@ -202,7 +229,7 @@ def _no_escalation(ledger: Ledger, request: Request, want: Mapping[str, int], ru
     if last is None or total <= sum(request.have.values()) or request.late is None or last.late is None:
         return None
     if any(busy >= rules.must_share for busy in request.utilisation.values()):
-        return None  # an operator cannot keep up: it is plain what more are for
+        return None  # an operator cannot keep up, so more processors do help
     more_load = (request.arrivals_per_s or 0.0) > last.arrivals_per_s * (1 + rules.dead_band)
     helped = request.late < last.late * (1 - rules.helped_share)
     if request.late <= 1 or more_load or helped:
@@ -239,7 +266,7 @@ def _must_pay(request: Request, want: Mapping[str, int], rules: Rules) -> Refusa
 
 
 def _share_cut(request: Request) -> float:
-    """The share of E[T] that the move takes away; all of it where a broken promise or a growing queue ends."""
+    """The share of E[T] that the move cuts; 1 if the latency bound is exceeded or an operator cannot keep up."""
     late = request.late is not None and request.late > 1
     if late or any(busy >= 1 for busy in request.utilisation.values()):
         return 1.0

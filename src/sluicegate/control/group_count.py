@@ -1,12 +1,12 @@
-"""How many key groups the state of an operator should be in: k can grow to that number, and batches pay for each.
+"""Decides the number of key groups of an operator's state: it limits the tasks k, and each group costs batch time.
 
     batch = o + c k + g G/k + rows/(k mu)
 
-g seconds for each of the G groups: its store is opened and committed in every batch, whatever is in it. A policy plans
-k up to a ceiling; where it goes on wanting more tasks than there are groups, more groups are asked for: twice the
-tasks, so that the next doubling needs none, or as many as batches can pay for. The operator stands still while its
-state is repartitioned, so nobody asks at once (``_AFTER_S``) nor soon again (``_AGAIN_S``). Until the groups are there
-k stays within those there are.
+g is seconds for each of the G groups: its store is opened and committed in every batch, even if empty. A policy plans k
+up to a ceiling; if it keeps wanting more tasks than there are groups, more groups are requested: twice the tasks, so
+that the next doubling needs none, or as many as fit the spare batch time. The operator is stopped while its state is
+repartitioned, so requests wait for ``_AFTER_S`` and are ``_AGAIN_S`` apart. Until the groups exist, k is capped at the
+current number.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from sluicegate.control.rules import SLIGHT
 from sluicegate.domain import Change, Refusal, Situation
 
 _AFTER_S = 6.0
-"""For how long more tasks than groups must have been wanted. At half a burst is enough, at double queues grow."""
+"""How long more tasks than groups must have been wanted. At half a burst is enough, at double queues grow."""
 _AGAIN_S = 60.0
-"""From one change of the same operator to the next; what was asked for and has not come by then is given up."""
+"""Least time between two requests for the same operator; after it a pending one may be replaced by another number."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupsAsked:
-    """Of one operator: the number last asked for (0: none), when, and since when its policy has wanted more tasks."""
+    """One operator's last requested number (0: none), its time, and since when more tasks than groups are wanted."""
 
     count: int = 0
     at_s: float = 0.0
@@ -33,9 +33,9 @@ class GroupsAsked:
 
 
 def planned_groups(tasks: int, group_s: float, spare_s: float, most: int) -> int:
-    """Groups for so many tasks: room to double, as far as ``spare_s`` a batch pays for the groups beyond one a task.
+    """Groups for ``tasks``: up to twice as many, if groups beyond one per task cost at most ``spare_s`` a batch.
 
-    ``group_s`` is what one group costs a batch; 0 where that was not measured yet.
+    ``group_s`` is the cost of one group per batch; 0 if it was not measured yet.
 
     >>> [planned_groups(8, group_s, 0.2, most=64) for group_s in (0.02, 0.05, 0.2, 1.0)]
     [16, 16, 16, 9]
@@ -49,7 +49,7 @@ def planned_groups(tasks: int, group_s: float, spare_s: float, most: int) -> int
 def with_group_counts(
     known: Mapping[str, GroupsAsked], situation: Situation, wanted: Mapping[str, int]
 ) -> tuple[dict[str, GroupsAsked], dict[str, int], tuple[Change, ...], tuple[Refusal, ...]]:
-    """What is asked for from now on, the tasks that the groups there are leave of ``wanted``, and what is new."""
+    """The requests from now on, ``wanted`` capped at the existing groups, new changes, and refusals."""
     asked, kept = dict[str, GroupsAsked](), dict(wanted)
     changes, notes = list[Change](), list[Refusal]()
     for name, owners in situation.observation.groups.items():
@@ -72,9 +72,9 @@ def _after(before: GroupsAsked, situation: Situation, name: str, have: int, want
     since_s = now_s if before.wants_since_s is None else before.wants_since_s
     waits = now_s - since_s < _AFTER_S or (before.count and now_s - before.at_s < _AGAIN_S)
     seen = situation.observation.of(name).group_s
-    spare_s = SLIGHT * min(situation.goal.latency_bounds.values(), default=1.0)  # of a second where none is promised
+    spare_s = SLIGHT * min(situation.goal.latency_bounds.values(), default=1.0)  # of 1 s without a latency goal
     count = planned_groups(want, min(seen, default=0.0), spare_s, situation.limits.most_for(name))
-    if waits or count == before.count:  # the same number did not come the last time
+    if waits or count == before.count:  # do not repeat a request for the same number
         return replace(before, wants_since_s=since_s)
     return GroupsAsked(count, now_s, since_s)
 

@@ -1,14 +1,14 @@
-"""Which task takes each key group of a stateful operator.
+"""Assigns the key groups of a stateful operator to its tasks.
 
-A key must keep its group and a group its state, so rows cannot be redirected; groups can. When the number of tasks
-changes the fewest groups move (Es-Stream Eq 23 and 24). Where one task lasts much longer than the mean of all, groups
-are spread by their measured load. A group that moves to another executor loads its state there, so a move has to
-bring the largest load down by more than
+A key must keep its group and a group its state, so single rows cannot be redirected; groups can be moved. When the
+number of tasks changes the fewest groups move (Es-Stream Eq 23 and 24). If the load of the tasks is uneven, groups are
+reassigned by their measured load. A group that moves to another executor loads its state there, so a move must reduce
+the largest load by more than
 
-    a tenth of it, a tenth of a batch, and what noise makes of it: five times the standard deviation, from look to
-    look, of the busiest task's share of the load
+    a tenth of it, a tenth of a batch, and noise: five times the standard deviation, from one observation to the next,
+    of the busiest task's share of the load
 
-and it is not made again before its effect was measured.
+and the next move waits until the effect was measured.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from sluicegate.control.rules import SLIGHT
 from sluicegate.policy.key_groups import Owners, largest_load, ranges, rebalance, repartition
 
 _DEVIATIONS = 5.0
-"""At half noise moves groups of an even load three times as often; at double a group of four times the load waits."""
+"""Noise threshold. At half, noise moves groups of an even load three times as often; at double a group of four times
+the load is not moved."""
 _LOOKS = 4
-"""With fresh loads before the next move. At half the loads are still those of batches before the move."""
+"""Observations with fresh loads before the next move. At half the loads are still those of batches before the move."""
 _MEMORY = 20
-"""Looks over which noise is learned. Half: its measure is noisy itself. Double: a load that changed moves later."""
+"""Observations over which noise is learned. Half: its estimate is noisy itself. Double: a changed load moves later."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupsSeen:
-    """The loads of one operator's groups so far, as shares of all: mean, variance, and looks since the last move."""
+    """Mean and variance of the load shares of one operator's groups, and the observations since the last move."""
 
     mean: tuple[float, ...] = ()
     variance: tuple[float, ...] = ()
@@ -38,7 +39,7 @@ class GroupsSeen:
     since_move: int = _LOOKS
 
     def after(self, loads_s: Sequence[float]) -> GroupsSeen:
-        """With one look's loads; shares, because a load that triples is no noise."""
+        """Updated with the loads of one observation, as shares, because a change of the total load is not noise."""
         total = math.fsum(loads_s)
         if not loads_s or total <= 0:
             return self
@@ -55,9 +56,9 @@ class GroupsSeen:
         )
 
     def noise_s(self, owners: Sequence[int], loads_s: Sequence[float]) -> float:
-        """One standard deviation of the busiest task's load; 0 where it was not seen often enough to tell.
+        """One standard deviation of the busiest task's load; 0 if there is no history for these groups.
 
-        Groups have the same noise in proportion to their load: that of all together is known after a few looks.
+        Noise relative to the load is assumed equal for all groups, so that it is known after a few observations.
         """
         if len(self.mean) != len(loads_s):
             return 0.0
@@ -70,10 +71,10 @@ class GroupsSeen:
 def moved_for(
     seen: GroupsSeen, before: Owners, tasks: int, loads_s: Sequence[float], batch_s: float | None
 ) -> tuple[GroupsSeen, Owners, str]:
-    """What was seen, the task of every group and why, after one look; ``loads_s`` is empty where none was measured.
+    """The updated history, the task of every group, and the reason; ``loads_s`` is empty if nothing was measured.
 
-    What a look shows has to stand out against the noise of all before it; the mean of many looks has less noise, so
-    that a small, lasting difference is moved too.
+    The latest loads are compared with the noise of all earlier ones; the mean of many observations has less noise, so
+    that a small but lasting imbalance is corrected too.
     """
     stays, why = owners_for(before, len(before), tasks)
     after = seen.after(loads_s)
@@ -93,7 +94,7 @@ def moved_for(
 def owners_for(
     before: Sequence[int], groups: int, tasks: int, loads_s: Sequence[float] = (), least_saved_s: float = 0.0
 ) -> tuple[Owners, str]:
-    """The task of every group, from 0, and why; what was chosen last stays unless more than ``least_saved_s`` is saved.
+    """The task of every group, from 0, and the reason; kept unless a change saves more than ``least_saved_s``.
 
     >>> owners_for((), 4, 2, [3.0, 3.0, 0.5, 0.5])
     ((1, 0, 1, 0), 'the busiest of 2 tasks takes 3.5 s a batch instead of 6 s')

@@ -1,6 +1,6 @@
-"""An operator with one hot key: all rows of a key go to one task, so beyond some number tasks do not help.
+"""Caps the processors of an operator with a hot key: all rows of a key go to one task, so more tasks do not help.
 
-A key with a share h of the rows keeps one task busy for h of the work. 1/h tasks end when it does; more of them wait.
+A key with a share h of the rows takes one task h of the work. With more than 1/h tasks the others wait for that one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from sluicegate.domain import Refusal, Situation
 
 
 def within_hot_keys(situation: Situation, wanted: Mapping[str, int]) -> tuple[dict[str, int], tuple[Refusal, ...]]:
-    """The processors that help, and for every operator with a hot key why more do not.
+    """``wanted`` capped at ceil(1/h) per operator with a hot key, and a refusal for each cap.
 
     >>> from sluicegate.domain import Edge, HotKey, Observation, Operator, OperatorObservation, Topology
     >>> one = Topology("t", (Operator("count", 9.0, stateful=True),), (Edge("source", "count"),))

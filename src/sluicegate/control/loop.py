@@ -1,7 +1,7 @@
-"""One tick of the loop: measure -> model, forecast -> plan -> govern -> place.
+"""One tick of the control loop: measure -> model, forecast -> plan -> govern -> place.
 
-Pure: what it knows comes in (state, observation, now), what it decided goes out (state, decision). The simulator and
-Spark drive the same function; only the shell around it differs.
+A pure function of (state, observation, now) that returns (state, decision). The simulator and Spark call the same
+function; only the code around it differs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from sluicegate.control.capacity import Capacity, Places, capacity_for
 from sluicegate.control.changes import with_changes
-from sluicegate.control.governor import govern
+from sluicegate.control.governor import govern, govern_pace
 from sluicegate.control.group_count import GroupsAsked, with_group_counts
 from sluicegate.control.groups import GroupsSeen, moved_for
 from sluicegate.control.hot_key import within_hot_keys
@@ -43,7 +43,7 @@ from sluicegate.policy.policy import Policy
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything a user chooses, as plain data."""
+    """Configuration of the loop: topology, policy, goal, limits, rules, forecaster and placer."""
 
     topology: Topology
     policy: Policy[Any]
@@ -55,14 +55,14 @@ class Settings:
     forecast_steps: int = 12
     placer: Placer | None = None
     slots: SlotMapping | None = None
-    """Where executors are the slots of a planner that packs threads."""
+    """Set if executors are the slots of a planner that packs threads."""
     every_nth_batch: int = 1
-    """Of a look's batches every so many-th is learned from (DRS's N_m)."""
+    """The models learn from every n-th batch of an observation (DRS's N_m)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Rates seen since the forecaster last learned one: it learns their mean once a step."""
+    """Sum and count of the rates since the forecaster's last step; it learns their mean once a step."""
 
     since_s: float
     total: float = 0.0
@@ -71,7 +71,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class LoopState:
-    """All the loop remembers between ticks; nothing else does."""
+    """The complete state of the loop between ticks."""
 
     settings: Settings
     gauges: Gauges
@@ -88,13 +88,13 @@ class LoopState:
     key_groups: Mapping[str, GroupsAsked] = field(default_factory=dict)
     placing: Any = None
     asked_for: tuple[Change, ...] = ()
-    """Changes of executors, nodes and places that the last tick still asked for."""
+    """Changes of executors, nodes and places that the last tick requested, also those requested before."""
     situation: Situation | None = None
-    """What was last planned for; ``None`` before anything could be."""
+    """The situation last planned for; ``None`` before the first plan."""
 
 
 def start(settings: Settings, history_per_s: Sequence[float] = ()) -> LoopState:
-    """The state before the first tick; ``history_per_s`` is the load before it, a rate for each step of the forecaster.
+    """The initial state; ``history_per_s`` is the load before the first tick, one rate per step of the forecaster.
 
     >>> from sluicegate.domain import Edge, Operator
     >>> from sluicegate.forecast.catalogue import forecaster
@@ -143,7 +143,7 @@ def tick(state: LoopState, observation: Observation, now_s: float) -> tuple[Loop
 
 
 def _sampled(observation: Observation, every_nth: int) -> Observation:
-    """With every so many-th batch of each operator."""
+    """The observation with only every n-th batch of each operator."""
     if every_nth <= 1:
         return observation
     operators = {name: replace(o, batches=o.batches[::every_nth]) for name, o in observation.operators.items()}
@@ -151,13 +151,13 @@ def _sampled(observation: Observation, every_nth: int) -> Observation:
 
 
 def _forecast(state: LoopState, observation: Observation, now_s: float) -> LoopState:
-    """Feed the forecaster the mean rate of each of its steps (raw, not smoothed), and ask it once a step."""
+    """Feed the forecaster the mean rate of each of its steps (raw, not smoothed), and forecast once a step."""
     forecaster, rate = state.settings.forecaster, observation.arrivals_per_s
     if forecaster is None or rate is None:
         return state
     before = state.bucket or Bucket(now_s)
     bucket = Bucket(before.since_s, before.total + rate, before.count + 1)
-    # a tick that comes a moment early still closes its step
+    # tolerate a tick that is slightly early
     if state.bucket is not None and now_s - bucket.since_s < forecaster.step_s * 0.999:
         return replace(state, bucket=bucket)
     mean = pipeline_rate(state.settings.topology, bucket.total / bucket.count)
@@ -184,7 +184,7 @@ def _situation(state: LoopState, seen: Observation, rate_per_s: float, now_s: fl
 
 
 def _act(state: LoopState, memory: Any, situation: Situation, proposal: Proposal) -> tuple[LoopState, Decision]:
-    """Let the governor judge the proposal, and place what moves."""
+    """Apply the governor's rules to the proposal, then decide executors, nodes, placement and key groups for it."""
     settings = state.settings
     helpful, hot = within_hot_keys(situation, proposal.processors)
     asked, kept, more_groups, notes = with_group_counts(state.key_groups, situation, helpful)
@@ -200,9 +200,10 @@ def _act(state: LoopState, memory: Any, situation: Situation, proposal: Proposal
         reasons=proposal.reasons,
         proposal=proposal,
         shares=proposal.shares,
-        pace_s=proposal.pace_s,
         key_groups={name: one.count for name, one in asked.items() if one.count},
     )
+    ledger, paces = govern_pace(ledger, situation.now_s, state.pace_s, proposal.pace_s, settings.rules)
+    decision = replace(decision, pace_s=paces)
     ledger, decision, placing = _with_capacity(state, ledger, situation, proposal, decision)
     asked_for, decision = decision.changes, _without_repeats(state, decision)
     groups, decision = _with_groups(state.groups, situation, decision)
@@ -227,7 +228,7 @@ def _act(state: LoopState, memory: Any, situation: Situation, proposal: Proposal
 
 
 def _without_repeats(state: LoopState, decision: Decision) -> Decision:
-    """A node takes many looks to come: what was decided before is decided once."""
+    """Drop changes that the previous tick already requested: a node takes many ticks to start."""
     known = {(change.what, change.have, change.want) for change in state.asked_for}
     fresh = tuple(c for c in decision.changes if (c.what, c.have, c.want) not in known)
     return replace(decision, changes=fresh)
@@ -236,7 +237,7 @@ def _without_repeats(state: LoopState, decision: Decision) -> Decision:
 def _with_capacity(
     state: LoopState, ledger: Ledger, situation: Situation, proposal: Proposal, decision: Decision
 ) -> tuple[Ledger, Decision, Any]:
-    """Executors, nodes and places for what was decided, where there are any to decide on."""
+    """Add executors, nodes and placement to the decision, if there is a fleet and a placer."""
     fleet, settings = situation.observation.fleet, state.settings
     if fleet is None or settings.placer is None:
         return ledger, decision, state.placing
@@ -289,7 +290,7 @@ def _with(decision: Decision, found: Capacity) -> Decision:
 def _with_groups(
     known: Mapping[str, GroupsSeen], situation: Situation, decision: Decision
 ) -> tuple[Mapping[str, GroupsSeen], Decision]:
-    """The owners of key groups for what was decided; they stay while a rescale is under way."""
+    """Add the owners of key groups to the decision; measured loads are ignored while a rescale is under way."""
     seen, groups, changes = situation.observation, dict[str, tuple[int, ...]](), list[Change]()
     memory = dict[str, GroupsSeen]()
     for name, before in seen.groups.items():

@@ -1,6 +1,6 @@
-"""A plan before deployment: topology, rate and goal into processors, slots, machines, mapping and expectations.
+"""Plans a deployment: from topology, rate and goal to processors, slots, machines, mapping and predictions.
 
-Policy, placer and models are composed here once; the command line only shows what comes out.
+Combines policy, placer and models; the command line only prints the result.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from sluicegate.policy.catalogue import AnyPolicy
 
 MOST_MAPPED_THREADS = 200_000
-"""Beyond this many nobody reads a mapping; half of it cuts plans that people look at, double only takes longer."""
+"""Larger plans are not mapped, as nobody reads the result; half cuts plans that are read, double only takes longer."""
 MOST_COMPARED = 10 * MOST_MAPPED_THREADS
 """Threads x nodes for mappers that compare every node for every thread: about 10 s, at double 20 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything `sluicegate plan` tells."""
+    """Everything that `sluicegate plan` prints."""
 
     policy: str
     topology: Topology
@@ -65,7 +65,7 @@ def make_plan(
     routing: Routing = Routing.EVEN,
     options: Mapping[str, object] | None = None,
 ) -> Plan:
-    """The plan of one policy; a goal that cannot be met gives the best there is, ``feasible`` false, and says why.
+    """The plan of one policy; if the goal cannot be met, the best possible one with ``feasible`` false and a reason.
 
     >>> from sluicegate.domain import Edge
     >>> one = Topology("t", (Operator("a", 10.0),), (Edge("source", "a"),))
@@ -102,17 +102,17 @@ def make_plan(
 
 
 def _loads(topology: Topology, placement: Placement, rate_per_s: float, routing: Routing) -> Mapping[str, VmLoad]:
-    """CPU and memory of every machine at the rate that is carried, where profiles tell them."""
+    """CPU and memory of every machine at the carried rate; empty without profiles."""
     if not placement.slots or not any(operator.profile for operator in topology.operators):
         return {}
     return vm_loads(topology, placement, rate_per_s, routing)
 
 
 def proposal_at(policy: AnyPolicy, situation: Situation, settled: bool = True) -> Proposal:
-    """What a policy runs under the constant load of ``situation``, remembering nothing; asked by all who want to know.
+    """The proposal of a policy, from a fresh memory, under the constant load of ``situation``.
 
-    A reactive policy finds its size by trial: it is driven until it comes to rest, by the model of what would then be
-    measured. With ``settled`` false it is asked once all the same.
+    A reactive policy finds its size by trial: it is simulated on modelled measurements until it converges. With
+    ``settled`` false it is called only once.
 
     >>> from sluicegate.domain import Edge
     >>> one = Topology("t", (Operator("a", 10.0),), (Edge("source", "a"),))
@@ -128,7 +128,7 @@ def proposal_at(policy: AnyPolicy, situation: Situation, settled: bool = True) -
 
 
 def _slots(proposal: Proposal, bundles: tuple[Bundle, ...]) -> int:
-    """The planner's own count, else ceil(max(sum of CPU, sum of memory)), at least one."""
+    """The planner's slot count, else ceil(max(sum of CPU, sum of memory)), at least one."""
     if proposal.slots is not None:
         return proposal.slots
     return max(math.ceil(max(sum(b.cpu for b in bundles), sum(b.memory for b in bundles)) - 1e-9), 1)
@@ -162,7 +162,7 @@ def _predicted(
     source_rates: Mapping[str, float] | None,
     routing: Routing,
 ) -> Prediction:
-    """Latency and rate of the plan; threads that share a slot serve at the rate their profile gives them together."""
+    """Latency and rate of the plan; threads that share a slot have the joint rate of their profile."""
     real = topology.with_operators(_as_placed(topology, proposal, placement, routing))
     return predict_allocation(real, rate_per_s, proposal.processors, source_rates)
 
@@ -173,7 +173,7 @@ def predict_allocation(
     processors: Mapping[str, int],
     source_rates: Mapping[str, float] | None = None,
 ) -> Prediction:
-    """What the models say of an allocation under a rate.
+    """Predicted latency and sustained rate of an allocation.
 
     >>> from sluicegate.domain import Edge
     >>> one = Topology("t", (Operator("a", 10.0),), (Edge("source", "a"),))
@@ -197,7 +197,7 @@ def _as_placed(topology: Topology, proposal: Proposal, placement: Placement, rou
 
 
 def _strained(predicted: Prediction, rate_per_s: float) -> tuple[str, ...]:
-    """What to know of a plan with no capacity to spare."""
+    """Warnings for a plan without spare capacity."""
     carried = predicted.rate_per_s
     if carried < rate_per_s * (1 - 1e-9):
         return (f"carries {carried:,.6g} rows/s, {rate_per_s:,.6g} rows/s arrive: queues grow",)
@@ -207,7 +207,7 @@ def _strained(predicted: Prediction, rate_per_s: float) -> tuple[str, ...]:
 
 
 def _broken(goal: Goal, predicted: Prediction, cost_per_hour: float) -> tuple[str, ...]:
-    """The promises the plan does not keep."""
+    """The goals that the plan does not meet."""
     sojourn = predicted.sojourn
     reached = {"mean": sojourn.mean_s, "p50": sojourn.p50_s, "p95": sojourn.p95_s, "p99": sojourn.p99_s}
     late = [

@@ -1,7 +1,7 @@
-"""Runs the loop once on made-up measurements, so that its compiled code is there before the first real look.
+"""Warms up the loop on synthetic measurements, so that its code is compiled before the first real tick.
 
-The first tick after an installation compiles the models (some 20 s of processor time, then cached). A controller does
-that while Spark starts and the first batches run, of which nothing is learned anyway; its outcome is thrown away.
+The first tick after an installation compiles the models (about 20 s of CPU time, then cached). A controller does that
+while Spark starts and the first batches run, from which nothing is learned anyway; the result is discarded.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from sluicegate.domain import Batch, Decision, Observation, OperatorObservation,
 
 
 def rehearse(settings: Settings, interval_s: float, looks: int = 4) -> Decision:
-    """The decision after some looks at a load that rises; from the third on there is a forecast.
+    """Run ``looks`` ticks with a rising load and return the last decision; from the third on there is a forecast.
 
     >>> from sluicegate.control.settings import settings_for
     >>> from sluicegate.domain import Edge, Operator, Topology

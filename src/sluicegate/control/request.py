@@ -1,4 +1,4 @@
-"""A policy's wish as the governor judges it: what runs, what is wanted, and what was measured meanwhile."""
+"""Builds the governor's request from a situation and the processors that a policy wants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sluicegate.policy.demand import stations_of
 
 
 def request_for(situation: Situation, want: Mapping[str, int]) -> Request:
-    """What a policy wants beside what runs and what was measured, for the governor's rules."""
+    """The request: running and wanted processors with the measurements that the governor's rules need."""
     operators, arrivals = situation.topology.operators, situation.operator_arrivals_per_s
     have = {o.name: situation.running[o.name] for o in operators}
     then = {name: max(want.get(name, count), 1) for name, count in have.items()}
@@ -44,7 +44,7 @@ def _sojourns(situation: Situation, have: Mapping[str, int], then: Mapping[str, 
 
 
 def lateness(situation: Situation) -> float | None:
-    """The worst of the measured latencies over their bounds; above 1 the promise is broken."""
+    """The largest ratio of a measured latency to its bound; above 1 a latency goal is missed."""
     sojourn = situation.observation.sojourn
     if sojourn is None:
         return None

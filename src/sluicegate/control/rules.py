@@ -1,4 +1,4 @@
-"""What the governor is told, asked and remembers."""
+"""Data types of the governor: rules, request, memory and verdict."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from sluicegate.domain import Refusal, Rescale
 from sluicegate.errors import BadInput
 
 SLIGHT = 0.1
-"""A share that is not worth a change: within it paces, processors and owners of key groups stay, and key groups kept
-for growth may make a batch so much longer. Half: changes for noise. Double: a task a fifth behind the others stays."""
+"""Relative difference below which paces, processors and owners of key groups are not changed, and the share of the
+latency goal that spare key groups may add to a batch. Half: changes due to noise. Double: a task a fifth slower than
+the others is not relieved."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
     """The governor's settings, in seconds and shares.
 
-    ``cooldown_s`` = inf only ever recommends. ``must_share``: a dead band never holds back an operator whose
-    utilisation at its present size is above this. ``calm_share`` of a latency bound: above it nothing is taken away.
+    With ``cooldown_s`` = inf changes are only recommended. ``must_share``: the dead band does not stop growth of an
+    operator whose utilisation at its current size is above this. ``calm_share``: above this share of a latency bound
+    the total does not fall.
     """
 
     cooldown_s: float = 30.0
@@ -49,17 +51,17 @@ class Rules:
 
     @classmethod
     def none(cls) -> Rules:
-        """Rules that let everything through: for studying a policy alone."""
+        """Rules that allow everything: for studying a policy alone."""
         return cls(0.0, 0.0, 0.0, 0.0, math.inf, 0.0, math.inf, 0.0, math.inf)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of the governor, in plain numbers.
+    """A proposed change with the measurements that the rules need.
 
-    ``late`` is the measured latency over its bound (above 1: the promise is broken), ``None`` if unknown.
-    ``sojourns_s`` gives the model's E[T] for what runs and for what is wanted, worked out only if it comes to that;
-    ``capacity_want_per_s`` is the rate that what is wanted carries.
+    ``late`` is the measured latency over its bound (above 1: the goal is missed), ``None`` if unknown. ``sojourns_s``
+    returns the model's E[T] of the running and of the wanted allocation; it is called only if needed.
+    ``capacity_want_per_s`` is the rate that the wanted allocation carries.
     """
 
     now_s: float
@@ -79,13 +81,13 @@ class Request:
 
     @property
     def stays(self) -> Mapping[str, int]:
-        """What a refusal leaves in force: what was asked for, though it may not run yet."""
+        """The allocation that a refusal keeps: the requested one, even if it does not run yet."""
         return self.have if self.asked is None else {name: self.asked.get(name, k) for name, k in self.have.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The last time more processors were given, and how things stood then."""
+    """The last increase of processors: its time, the load, the lateness and the new total."""
 
     at_s: float
     arrivals_per_s: float
@@ -95,17 +97,18 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What the governor remembers."""
+    """The governor's memory."""
 
     moved_at_s: float | None = None
     wanted: tuple[tuple[float, Mapping[str, int]], ...] = ()
     executors: tuple[tuple[float, int], ...] = ()
+    paces: tuple[tuple[float, Mapping[str, float]], ...] = ()
     last_raise: Attempt | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What runs from now on, the changes that lead there, and what was refused."""
+    """The allocation from now on, the rescales that lead to it, and the refusals."""
 
     running: Mapping[str, int]
     rescales: tuple[Rescale, ...] = ()

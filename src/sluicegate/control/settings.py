@@ -1,7 +1,7 @@
-"""The one function that builds a loop for a policy: its options, forecaster, placer, rules and timing.
+"""Builds the loop settings of a policy: its options, forecaster, placer, rules and timing.
 
-Spark, replay, simulate, what-if and `plan` call it, and nobody else composes these parts: what the lab shows under a
-policy's name is what runs under it. Only ``Timing`` differs between places.
+Spark, replay, simulate, what-if and `plan` all use it, so that the lab runs the same policy under a name as production.
+Only ``Timing`` differs between them.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from sluicegate.policy.catalogue import AnyPolicy
 
 _STEPS_A_CYCLE = 10
-"""As in the paper: cycles of ten minutes, rates by the minute."""
+"""As in the paper: cycles of ten minutes, one rate per minute."""
 _STEADY_S = 30.0
-"""A rate over at least so long is a mean already and is not smoothed again. Half, double: no loop has such looks."""
+"""Rates over intervals of at least this are means already and not smoothed. Half, double: no loop polls so slowly."""
 _CALM_SHARE = 0.8
-"""Of a latency bound. Half: processors that are not needed stay for long. At 1 or more: they are taken just before the
-promise breaks."""
+"""Share of a latency bound above which processors are not removed. Half: unneeded processors stay for long. At 1 or
+more: they are removed just before the bound is exceeded."""
 _NOT_OPTIONS = frozenset(
     (
         "name",
@@ -56,21 +56,21 @@ _NOT_OPTIONS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """When a loop looks, how long more processors take to come, and how long a cycle is.
+    """Polling interval, start-up time of processors, and cycle length.
 
-    ``interval_s`` is the time between two looks, ``startup_s`` that from asking for a processor to its first warm
+    ``interval_s`` is the time between two ticks, ``startup_s`` that from requesting a processor to its first warm
     task (U), ``cycle_s`` that between the decisions of a policy which decides in cycles (S). ``cooldown_s`` (DRS's
-    T_ra) and ``settle_down_s`` are the governor's; where they are not given they follow from the others:
+    T_ra) and ``settle_down_s`` are the governor's; if they are not given they follow from the others:
 
-        cool-down      one look between two moves; T_ra of a policy that has one is a cycle
-        settle down    three looks, and no less than more processors would take to come back
+        cool-down      1.5 intervals, so that a tick lies between two moves; for a policy with a T_ra, a cycle
+        settle down    three intervals, and at least the start-up time of processors
 
     >>> Timing(60.0, 120.0, 600.0).steps(cycles=True).bound
     (3, 12)
     >>> Timing(2.0, 15.0, 60.0).step_s(cycles=True), Timing(2.0, 15.0, 60.0).step_s(cycles=False)
     (6.0, 2.0)
 
-    Where ``all_in_cycles``, every decision binds for a cycle, whoever takes it (as the replay's protocols have it).
+    With ``all_in_cycles`` the decisions of every policy hold for a cycle (as in the replay's protocols).
     """
 
     interval_s: float = 10.0
@@ -86,7 +86,7 @@ class Timing:
         require(self.cycle_s > 0, f"cycle is {self.cycle_s:g} s: give more than 0")
 
     def step_s(self, cycles: bool) -> float:
-        """What a forecaster learns a rate of: a look, or a tenth of a cycle where decisions come in cycles."""
+        """The forecaster's step: an interval, or at least a tenth of a cycle for policies that decide in cycles."""
         in_cycles = cycles or self.all_in_cycles
         return max(self.interval_s, self.cycle_s / _STEPS_A_CYCLE) if in_cycles else self.interval_s
 
@@ -99,17 +99,17 @@ class Timing:
 
     @property
     def slow_start(self) -> bool:
-        """Whether more processors take longer than the next look."""
+        """Whether processors take longer to start than one interval."""
         return self.startup_s > self.interval_s
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a policy is told before it starts; each takes what it has a field for.
+    """Prior knowledge passed to a policy; each policy takes the fields that it has.
 
-    ``load_per_s`` is the load to come, for those that must know it; ``training`` are (machines, rows/s) as measured,
-    ``validation`` those that decide between curves; ``slots_per_node`` where machines are nodes that come and go;
-    ``rho`` the probability wanted of an uncertain one, ``most`` the largest size that is considered.
+    ``load_per_s`` is the future load, for clairvoyant policies; ``training`` are measured (machines, rows/s),
+    ``validation`` those that decide between curves; ``slots_per_node`` is set if machines are nodes that can be started
+    and stopped; ``rho`` is the target probability of an uncertainty policy, ``most`` the largest size considered.
     """
 
     load_per_s: tuple[float, ...] = ()
@@ -131,9 +131,9 @@ def settings_for(
     options: Mapping[str, object] | None = None,
     slots: SlotMapping | None = None,
 ) -> Settings:
-    """All that the loop needs to run ``policy``; ``options`` are fields of the policy that a user sets.
+    """The loop settings for ``policy``; ``options`` are fields of the policy set by the user.
 
-    ``slots`` is given where executors are the slots that a planner of threads maps to.
+    ``slots`` is given if executors are the slots to which a thread planner maps.
 
     >>> from sluicegate.domain import Edge, Operator
     >>> one = Topology("t", (Operator("a", 10.0),), (Edge("source", "a"),))
@@ -160,7 +160,7 @@ def settings_for(
 
 
 def _placer(entry: PolicyEntry, policy: object) -> Placer:
-    """The placer that goes with a policy, with those of the policy's options that are about places."""
+    """The placer of a policy, configured with the policy's placement options."""
     chosen: Any = placer(entry.mapper)
     told: Mapping[str, object] = getattr(policy, "placing", {})
     found: Placer = replace(chosen, **told) if told else chosen
@@ -168,7 +168,7 @@ def _placer(entry: PolicyEntry, policy: object) -> Placer:
 
 
 def _smoothing(policy: object, timing: Timing) -> Smoothing:
-    """As the policy has it; else a rate over a short look is smoothed, and one over a long look is a mean already."""
+    """The policy's own smoothing; else rates over short intervals are smoothed, those over long ones are not."""
     alpha, window = getattr(policy, "alpha", None), getattr(policy, "w", None)
     usual = 0.5 if timing.interval_s < _STEADY_S else 0.0
     return Smoothing(usual if alpha is None else alpha, window)
@@ -180,7 +180,7 @@ def policy_for(
     known: Known | None = None,
     options: Mapping[str, object] | None = None,
 ) -> AnyPolicy:
-    """The policy called ``name``, told its timing and what is known, with the user's options."""
+    """The policy called ``name``, with its timing, prior knowledge and the user's options."""
     entry, timing, known = policy_entry(name), timing or Timing(), known or Known()
     cycles = _in_cycles(entry)
     steps = timing.steps(cycles)
@@ -212,14 +212,14 @@ def policy_for(
 
 
 def retimed(settings: Settings, fresh: Settings) -> Settings:
-    """The same loop with the timing of ``fresh``: a start-up time that was assumed was measured. Memories go on."""
+    """The settings with the timing of ``fresh``, after the start-up time was measured. Memories stay valid."""
     return replace(settings, policy=fresh.policy, rules=fresh.rules, forecast_steps=fresh.forecast_steps)
 
 
 def rules_for(entry: PolicyEntry, timing: Timing, goal: Goal, t_ra_s: float | None = None) -> Rules:
-    """The governor's rules for a policy: all of them, or only those that a policy's own timing leaves to it.
+    """The governor's rules for a policy: all of them, or only those not replaced by the policy's own timing.
 
-    ``t_ra_s`` is the time between two moves that a policy was given as an option.
+    ``t_ra_s`` is the policy's option for the least time between two moves.
     """
     stale_after_s = max(15 * timing.interval_s, 30.0)
     if entry.moves != "governed":
@@ -232,7 +232,7 @@ def rules_for(entry: PolicyEntry, timing: Timing, goal: Goal, t_ra_s: float | No
     return Rules(
         cooldown_s=cooldown_s,
         settle_down_s=max(3 * timing.interval_s, timing.startup_s) if settle_down_s is None else settle_down_s,
-        dead_band=0.0,  # it guards against moves that cost more than they bring: k at the next batch costs nothing
+        dead_band=0.0,  # not needed: changing k at the next batch costs nothing
         pause_s=0.5,
         stale_after_s=stale_after_s,
         calm_share=_CALM_SHARE if goal.cost_per_hour is None else math.inf,
@@ -250,7 +250,7 @@ def _with_fields(policy: Any, known: Mapping[str, Any]) -> AnyPolicy:
 
 
 def options_of(name: str) -> dict[str, object]:
-    """What a user can set of a policy, by name, and what it is where nobody does.
+    """The options of a policy that a user can set, with their defaults.
 
     >>> options_of("ds2")
     {'margin': 0.0}
@@ -260,7 +260,7 @@ def options_of(name: str) -> dict[str, object]:
 
 
 def _own_options(policy: Any) -> dict[str, object]:
-    """Its fields that are plain numbers; where it starts from, its timing and what it was told are not for a user."""
+    """Its fields that are plain numbers, without name, timing and prior knowledge, which users do not set."""
     plain = (int, float, bool, type(None))
     own = {f.name: getattr(policy, f.name) for f in fields(policy) if f.init and f.name not in _NOT_OPTIONS}
     return {what: value for what, value in own.items() if isinstance(value, plain)}

@@ -1,10 +1,10 @@
-"""The mapping of model-driven scheduling on executors: an executor is a slot, its task slots are the slot's threads.
+"""Maps model-driven scheduling to executors: an executor is a slot, its task slots are the slot's threads.
 
-LSA and MBA propose bundles of threads; a mapper (DSM, RSM, SAM) puts them on slots, and adds slots one by one where it
-fails. That says how many executors there must be. The same mapper then puts the bundles on the executors that are there
-and warm: every task of an operator prefers ONE executor, which Spark honours for as long as ``spark.locality.wait``.
+LSA and MBA propose bundles of threads; a mapper (DSM, RSM, SAM) places them on slots, adding slots one by one where it
+fails. That gives the number of executors. The same mapper then places the bundles on the warm executors: every task of
+an operator prefers ONE executor, which Spark honours for as long as ``spark.locality.wait``.
 
-With slot-aware routing a task on slot s gets rows in proportion to I(q_s)/q_s, with even routing all tasks get as many.
+With slot-aware routing a task on slot s gets rows in proportion to I(q_s)/q_s, with even routing all get equally many.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Shares = Mapping[str, tuple[float, ...]]
 
 @dataclass(frozen=True, slots=True)
 class SlotMapping:
-    """Who maps threads to executor-slots, and how rows are shared out over them."""
+    """The mapper of threads to executor slots, and how rows are distributed over them."""
 
     placer: Placer
     routing: Routing = Routing.EVEN
@@ -45,7 +45,7 @@ def slots_and_places(
     places: Places,
     waited_s: float = 0.0,
 ) -> tuple[Ledger, Capacity, Shares]:
-    """Executors, nodes, the executor of every task and the shares of rows for ``running``."""
+    """Decide executors, nodes, the executor of every task and the shares of rows for ``running``."""
     bundles = bundles_for(topology, proposal, running)
     slots, extra, why = _slots(topology, mapping.placer, bundles, on_one_node(fleet))
     shape = fleet.shape
@@ -74,7 +74,7 @@ def slots_and_places(
 
 
 def bundles_for(topology: Topology, proposal: Proposal, running: Mapping[str, int]) -> list[Bundle]:
-    """The proposal's bundles; of an operator that the governor left at another size, bundles of that size."""
+    """The proposal's bundles; for an operator that the governor kept at another size, bundles of that size."""
     kept = [b for b in proposal.bundles if _as_proposed(b.operator, proposal, running)]
     others = [n for n in topology.names if not _as_proposed(n, proposal, running)]
     return [*kept, *(bundle for name in others for bundle in _cut(topology.operator(name), running[name]))]
@@ -85,7 +85,7 @@ def _as_proposed(name: str, proposal: Proposal, running: Mapping[str, int]) -> b
 
 
 def _cut(operator: Operator, threads: int) -> list[Bundle]:
-    """Full bundles of tau_hat threads and a rest."""
+    """Full bundles of tau_hat threads and one bundle for the remaining threads."""
     profile, _ = corrected(operator)
     top = peak(profile)
     full, rest = divmod(threads, top.threads)
@@ -94,7 +94,7 @@ def _cut(operator: Operator, threads: int) -> list[Bundle]:
 
 
 def shares_for(topology: Topology, mapped: Placement, routing: Routing) -> Shares:
-    """By operator, the share of each task, in the order of its places; none where all are alike.
+    """By operator, the share of each task, in the order of its places; no entry if all are equal.
 
     >>> from sluicegate.domain import Edge, ProfilePoint, TaskProfile
     >>> profile = TaskProfile("a", (ProfilePoint(1, 10.0, 0.1, 0.1), ProfilePoint(2, 12.0, 0.2, 0.1)))
@@ -119,7 +119,7 @@ def shares_for(topology: Topology, mapped: Placement, routing: Routing) -> Share
 
 
 def _slots(topology: Topology, placer: Placer, bundles: Sequence[Bundle], on_one: int) -> tuple[int, int, str]:
-    """Slots that the mapper needs, those of them that are extra, and why."""
+    """The slots that the mapper needs, how many of them are extra, and the reason."""
     planned = slots_for(bundles)
     try:
         found = place_with_extra_slots(placer, topology, bundles, planned, (on_one,))
@@ -131,7 +131,7 @@ def _slots(topology: Topology, placer: Placer, bundles: Sequence[Bundle], on_one
 def _mapped(
     topology: Topology, placer: Placer, bundles: Sequence[Bundle], fleet: FleetSeen
 ) -> tuple[Places, Placement | None]:
-    """The executor of every task, and the mapping itself; nothing while the bundles do not fit those that are warm."""
+    """The executor of every task, and the mapping itself; empty while the bundles do not fit the warm executors."""
     hosts: dict[str, list[ExecutorSeen]] = {}
     for one in sorted(fleet.warm, key=lambda one: (one.host, len(one.id), one.id)):
         hosts.setdefault(one.host, []).append(one)

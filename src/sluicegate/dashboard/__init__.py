@@ -1,1 +1,1 @@
-"""The page for whoever is on call: a process of its own that only reads a run's folder. No heavy imports here."""
+"""The dashboard: a web page served by a process of its own that only reads a run's folder. No heavy imports here."""

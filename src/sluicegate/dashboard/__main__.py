@@ -11,7 +11,7 @@ from sluicegate.errors import SluicegateError
 
 
 def main() -> int:
-    """Serve until stopped; the exit code."""
+    """Serve until stopped; returns the exit code."""
     parser = argparse.ArgumentParser(prog="sluicegate dashboard", description="Show a run in the browser.")
     parser.add_argument("folder", type=Path, help="where the pipeline lives")
     parser.add_argument("--port", type=int, default=PORT, help="0: any that is free")

@@ -1,4 +1,4 @@
-"""The documents that the page asks for."""
+"""Builds the JSON documents that the page requests."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sluicegate.dashboard.record import Document, Record
 from sluicegate.dashboard.sampling import Floats, Ints, bucket_starts, extremes, spread_times
 
 _NAMED = 8
-"""Operators with a colour of their own; more could not be told apart."""
+"""Most operators with a colour of their own; more could not be distinguished."""
 
 
 def run_document(record: Record) -> Document:
-    """Everything but the series: what a page needs to begin, or to begin again."""
+    """Everything except the series: what a page needs when it loads or refetches."""
     return {
         "name": record.description.name,
         "drawing": record.drawing,
@@ -33,13 +33,13 @@ def run_document(record: Record) -> Document:
 
 
 def decisions_before(record: Record, before: int | None, most: int = 50) -> list[Document]:
-    """The newest first; ``before`` a number: those that came before that one."""
+    """Decisions, newest first; with ``before``, only those with a lower number."""
     newest_first = (d for d in reversed(record.decisions) if before is None or d["number"] < before)
     return list(islice(newest_first, most))
 
 
 def series_document(record: Record, from_s: float, to_s: float, points: int, operator: str | None) -> Document:
-    """The plots of a stretch of time in at most ``points`` points."""
+    """The series between two times, in at most ``points`` points."""
     window = record.history.between(from_s, to_s)
     thinned = _Thinned(window.at_s, points)
     if operator is not None:
@@ -58,7 +58,7 @@ def _of_operator(window: Window, thinned: _Thinned, operator: str) -> Document:
 
 
 def _processors(window: Window, thinned: _Thinned) -> list[Document]:
-    """k of the largest operators and of all others together, at ticks that there were: what is stacked adds up."""
+    """k of the largest operators and of all others together, at ticks that exist, so that the stacked areas add up."""
     k = window.processors_at(thinned.places(window.column("processors")))
     order = np.argsort(-k.sum(axis=0, dtype=np.int64), kind="stable")
     most = _NAMED if len(order) > _NAMED + 1 else len(order)
@@ -71,7 +71,7 @@ def _processors(window: Window, thinned: _Thinned) -> list[Document]:
 
 
 class _Thinned:
-    """All series of a window on one axis of at most ``points`` times."""
+    """Thins all series of a window to one axis of at most ``points`` times."""
 
     def __init__(self, at_s: Floats, points: int) -> None:
         self._at_s = at_s

@@ -1,4 +1,4 @@
-"""A dashboard beside a run: a process of its own, since it must neither slow the run down nor outlive it."""
+"""Starts the dashboard as a process of its own: it must neither slow the run down nor outlive it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Dashboard:
         self._close()
 
     def _announced(self) -> str:
-        """The address, which the process tells once it answers."""
+        """The address, which the process prints once it answers."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if line.startswith(_ANNOUNCED):

@@ -1,8 +1,8 @@
-"""Who may ask: pages of other sites may not, and beyond this machine only who knows the token.
+"""Access control: refuses pages of other sites and, beyond this machine, requests without the token.
 
 A page of another site can make a browser send requests here. It cannot read the answers (there are no CORS headers),
-unless its name is made to resolve to this machine, which the Host header tells. Requests that a browser says come from
-another site are refused all the same.
+unless its name is made to resolve to this machine (DNS rebinding), which the Host header shows. Requests that a browser
+marks as coming from another site are refused all the same.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Names the server answers to (``None``: any, as the token guards it), and the token it wants, if any."""
+    """Host names the server answers to (``None``: any, as the token guards it), and the required token, if any."""
 
     hosts: frozenset[str] | None
     token: str | None
     cookie: str = "sluicegate"
 
     def refusal(self, scope: Scope) -> tuple[int, str] | None:
-        """Status and text of the answer to somebody who may not ask."""
+        """Status and text of the answer to a request that is refused; ``None`` if it is allowed."""
         headers = Headers(scope=scope)
         if self.hosts is not None and _name(headers.get("host", "")) not in self.hosts:
             return 403, "refused: ask by one of the names " + ", ".join(sorted(self.hosts))
@@ -59,7 +59,7 @@ class Access:
 
 
 class Guard:
-    """Stands before the application and puts the protecting headers on every answer."""
+    """ASGI middleware: refuses requests and adds the security headers to every answer."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access
@@ -89,7 +89,7 @@ class Guard:
 
 
 def _too_large(scope: Scope) -> tuple[int, str] | None:
-    """Nothing here takes a body, and no address is long: whoever sends either is not answered any further."""
+    """Refuse requests with a body or a long address: no route takes either."""
     headers = Headers(scope=scope)
     told = headers.get("content-length", "0")
     if "transfer-encoding" in headers or not told.isdigit() or int(told[:12]) > 0:
@@ -104,7 +104,7 @@ def _too_large(scope: Scope) -> tuple[int, str] | None:
 
 
 def _from_elsewhere(headers: Headers) -> bool:
-    """What the browser says of who asks; a program that is no browser says nothing."""
+    """Whether the browser marks the request as cross-site; other programs send no such headers."""
     origin = headers.get("origin")
     elsewhere = origin is not None and origin.partition("://")[2] != headers.get("host")
     return elsewhere or headers.get("sec-fetch-site", "none") not in ("none", "same-origin")

@@ -1,7 +1,7 @@
-"""What plots need of every tick, as compact arrays: a day of a hundred operators in some 35 MB.
+"""The figures of every tick that plots need, as compact arrays: a day of a hundred operators in some 35 MB.
 
-Arrays come in chunks, so nothing is copied when they grow, and the oldest chunk goes when there are too many. Missing
-numbers are NaN in here, since arrays know no ``None``; they leave as ``None``.
+Arrays are allocated in chunks, so that nothing is copied when they grow, and the oldest chunk is dropped when there are
+too many. Missing numbers are NaN inside, since arrays know no ``None``; they are returned as ``None``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MOST_BYTES = 44_000_000
 
 
 class Chunk:
-    """A thousand ticks; pages of it that were never written take no memory."""
+    """1024 ticks; memory pages that were never written take no memory."""
 
     def __init__(self, operators: int) -> None:
         self.ticks = 0
@@ -77,7 +77,7 @@ class History:
         return float(self._chunks[0].at_s[0]) if self._chunks else None
 
     def add(self, tick: Mapping[str, Any]) -> bool:
-        """Keep it; one that is no later than the last was read before and is left out."""
+        """Add a tick; returns ``False`` for one that is no later than the last, which was read before."""
         at_s = number(tick.get("at_s"))
         if not at_s > self.last_s:
             return False
@@ -93,7 +93,7 @@ class History:
         return True
 
     def between(self, from_s: float, to_s: float) -> Window:
-        """The ticks of a stretch of time."""
+        """The ticks between two times."""
         return Window(self.operators, [cut for chunk in self._chunks if (cut := _cut(chunk, from_s, to_s))])
 
     def _room(self) -> tuple[Chunk, int]:
@@ -104,7 +104,7 @@ class History:
 
 
 class Window:
-    """A stretch of the history; arrays are put together when they are asked for."""
+    """A stretch of the history; arrays are concatenated on demand."""
 
     def __init__(self, operators: tuple[str, ...], cuts: list[tuple[Chunk, slice]]) -> None:
         self.operators, self._cuts = operators, cuts
@@ -119,7 +119,7 @@ class Window:
         return self._joined(lambda chunk, rows: getattr(chunk, what)[rows, place].astype(np.float32), np.float32)
 
     def processors_at(self, places: NDArray[np.intp]) -> NDArray[np.uint16]:
-        """k of every operator at single ticks of the window: the whole window is never put together."""
+        """k of every operator at single ticks of the window, without concatenating the whole window."""
         found = np.empty((len(places), len(self.operators)), np.uint16)
         begin = 0
         for chunk, rows in self._cuts:
@@ -151,7 +151,7 @@ def _values(tick: Mapping[str, Any]) -> list[float]:
 
 
 def number(value: object) -> float:
-    """A number as it is; anything else, or what no array here could hold, as missing."""
+    """A number unchanged; NaN for anything else, and for numbers too large for the arrays."""
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _TOO_LARGE:
         return float(value)
     return math.nan

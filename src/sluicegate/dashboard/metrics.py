@@ -1,4 +1,4 @@
-"""The run as Prometheus reads it; what was not measured is left out."""
+"""The run as Prometheus metrics; what was not measured is left out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Samples = Iterable[tuple[Mapping[str, str], object]]
 
 
 def metrics_text(record: Record) -> bytes:
-    """In Prometheus' text format."""
+    """All metrics in Prometheus' text format."""
     registry = CollectorRegistry()
     registry.register(_Run(record))
     return generate_latest(registry)
@@ -64,7 +64,7 @@ def _of_operators(tick: Mapping[str, Any]) -> Iterator[Metric]:
 
 
 def _lags(tick: Mapping[str, Any]) -> Metric:
-    """Of attached queries; partitions without lag are left out."""
+    """Topic lag of attached queries; partitions without lag are left out."""
     told = [
         ({"operator": query, "topic": name.rpartition("/")[0], "partition": name.rpartition("/")[2]}, rows)
         for query, one in (tick.get("topics") or {}).items()
@@ -74,7 +74,7 @@ def _lags(tick: Mapping[str, Any]) -> Metric:
 
 
 def _failing(record: Record) -> Metric:
-    """By whose fault it is, so that an alert can go to whom it concerns."""
+    """Failing operators, labelled by what is at fault, so that alerts can be routed."""
     told = (record.documents["failures"] or {}).get("operators") or []
     samples = [({"operator": one["operator"], "fault": one["fault"]}, one["since_s"]) for one in told]
     text = "When an operator began to fail that has not worked since, in seconds since the epoch"

@@ -1,7 +1,7 @@
-"""What has just happened, for everyone who listens: the last few events, numbered, so that who was away catches up.
+"""Server-sent events for all listeners: the last few, numbered, so that a listener that reconnects catches up.
 
-Listeners read from one shared ring at their own pace. One that fell behind it is told to ask for everything anew,
-so a slow browser costs no memory here.
+Listeners read from one shared ring at their own pace. One that fell behind it is told to refetch everything, so a slow
+browser costs no memory here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _KEPT = 64
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """``id`` names this process too: after a restart the numbers begin again."""
+    """An event; its ``id`` includes the process, since numbers begin again after a restart."""
 
     id: str
     kind: str
@@ -26,7 +26,7 @@ class Event:
 
 
 class News:
-    """Published once, read by many."""
+    """Events that are published once and read by many listeners."""
 
     def __init__(self) -> None:
         self._process = uuid.uuid4().hex[:8]
@@ -41,12 +41,12 @@ class News:
         self._wake()
 
     def close(self) -> None:
-        """Lets everyone who listens go, so that the server can end."""
+        """End all listeners, so that the server can stop."""
         self._closed = True
         self._wake()
 
     async def follow(self, last_id: str | None) -> AsyncIterator[Event]:
-        """Everything after ``last_id``, for ever; who names none of ours is first told to ask for everything."""
+        """Yield all events after ``last_id``, forever; without a valid id the first event is a refetch."""
         read = self._read_by(last_id or "")
         while not self._closed:
             if read < self._published - len(self._events):
@@ -56,7 +56,7 @@ class News:
                 read += 1
                 yield self._events[read - self._published - 1]
             else:
-                # nothing is awaited between the look at ``_closed`` and here: no waking is slept through
+                # no await since ``_closed`` was checked: no wake-up can be missed
                 await self._more.wait()
 
     def _read_by(self, last_id: str) -> int:

@@ -1,4 +1,4 @@
-"""A run's folder as read so far, and what is new in it. Only reads: the run never knows that somebody looks."""
+"""A run's folder as read so far, and what is new in it. It only reads: the run is not affected."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MAPPINGS = ("running", "operators", "sojourn", "pace_s", "forecast")
 
 
 class Record:
-    """``told`` hears of everything new once the past has been read."""
+    """The state of a run; ``told`` is called with everything new once the existing files have been read."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -56,14 +56,14 @@ class Record:
         ]
 
     def _drawn(self) -> Document:
-        """An attached application with those that read what it writes, or write what it reads, as one graph."""
+        """The drawing; for an attached application one graph with the applications it exchanges data with."""
         told = parsed(read_if_there(Layout(self._folder).description) or "")
         if told is None or not told.get("attached"):
             return asdict(drawing_of(self.description))
         return asdict(drawing_of(described(joined(told, neighbours(self._folder)))))
 
     def look(self, most_lines: int = 16) -> bool:
-        """Read some of what is new; whether there is more. Bounded, so that requests are answered in between."""
+        """Read some of what is new; returns whether there is more. Bounded, so that requests are not delayed."""
         if (described_as := self._described.fresh()) is not None:
             self._meet(described_as)
         for file in self._files:
@@ -80,7 +80,7 @@ class Record:
         return more
 
     def _meet(self, document: Document) -> None:
-        """Queries of an attached application come and go: with another set of them the record is read anew."""
+        """Handle a new description: if the queries of an attached application changed, everything is read again."""
         names = [str(node.get("name")) for node in document.get("nodes") or [] if isinstance(node, dict)]
         if names != [node.name for node in self.description.nodes]:
             self._begin(described(document))
@@ -99,7 +99,7 @@ class Record:
     def _decided(self, decision: Document) -> None:
         self.decisions_made += 1
         told = number(decision.get("number"))
-        # decisions of an older file that is gone are counted too, where they are numbered
+        # numbered decisions of an older file that is gone are counted too
         self.decisions_made = max(self.decisions_made, int(told)) if told == told else self.decisions_made
         numbered = {**decision, "number": self.decisions_made}
         self.decisions.append(numbered)
@@ -115,7 +115,7 @@ class Record:
 
 
 class _Lines:
-    """The JSON documents of a growing file, the part that was put aside first. What cannot be read is left out."""
+    """The JSON documents of a growing file, those of the renamed file first. Damaged lines are skipped."""
 
     def __init__(self, path: Path) -> None:
         self._tail = Tail(path)
@@ -129,7 +129,7 @@ class _Lines:
 
 
 class _Watched:
-    """A small file that is replaced as a whole, read again when it is another."""
+    """A small file that is replaced as a whole, read again only when it changed."""
 
     def __init__(self, path: Path, name: str) -> None:
         self._path, self.name = path, name
@@ -157,7 +157,7 @@ def parsed(text: str) -> Document | None:
 
 
 def tidy(tick: Document) -> Document:
-    """What is shown of a tick, in the shape it should have; the learned costs of a batch are for the loop alone."""
+    """A tick as the page shows it, without malformed entries; the learned batch costs are left out."""
     kept = {name: value for name, value in tick.items() if name not in _MAPPINGS or isinstance(value, dict)}
     operators = {name: one for name, one in kept.get("operators", {}).items() if isinstance(one, dict)}
     return {

@@ -1,4 +1,4 @@
-"""What a browser may ask for: the page, the run, its series, its news, its metrics. All of it only reads."""
+"""The HTTP routes: page, run, series, events, metrics. All of them only read."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _STATIC = Path(__file__).parent / "static"
 
 
 def application(watching: Watching) -> FastAPI:
-    """The routes; the folder is followed while they are served."""
+    """The application; the folder is polled while it is served."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with watching.running():
             yield
 
-    # no pages about the interface: they would load scripts from elsewhere; nothing is told to collectors elsewhere
+    # no OpenAPI pages: they would load scripts from elsewhere; no telemetry is sent
     app = FastAPI(
         lifespan=lifespan,
         openapi_url=None,

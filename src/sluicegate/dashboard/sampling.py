@@ -1,4 +1,4 @@
-"""A long series in few points: from each stretch of time its lowest and its highest, in the order they came.
+"""Downsamples a long series: the lowest and the highest value of each stretch of time, in the order they came.
 
 A mean would hide the peak that broke a promise; extremes never do.
 """
@@ -13,7 +13,7 @@ Ints = NDArray[np.intp]
 
 
 def bucket_starts(at_s: Floats, buckets: int) -> Ints:
-    """Where each of at most ``buckets`` equal stretches of time begins; stretches without a tick are left out.
+    """Index at which each of at most ``buckets`` equal stretches of time begins; those without a tick are left out.
 
     >>> bucket_starts(np.array([0.0, 1.0, 2.0, 3.0]), 2).tolist()
     [0, 2]
@@ -25,7 +25,7 @@ def bucket_starts(at_s: Floats, buckets: int) -> Ints:
 
 
 def extremes(values: Floats, starts: Ints) -> Ints:
-    """Two places for each stretch, those of its lowest and highest value; one that has none is told by its first.
+    """Two indices for each stretch, of its lowest and highest value; its first index if it has no values.
 
     >>> values = np.array([1.0, 5.0, 2.0, np.nan, np.nan])
     >>> extremes(values, np.array([0, 3])).tolist()
@@ -38,7 +38,7 @@ def extremes(values: Floats, starts: Ints) -> Ints:
 
 
 def _places_of(wanted: Floats, values: Floats, starts: Ints) -> Ints:
-    """In each stretch the first place that has the value wanted of it, or its first place where none has."""
+    """In each stretch the first index with the wanted value, or its first index if none has it."""
     ends = np.append(starts[1:], len(values))
     equal = np.append(np.flatnonzero(values == np.repeat(wanted, ends - starts)), len(values))
     first = equal[np.searchsorted(equal, starts)]
@@ -46,7 +46,7 @@ def _places_of(wanted: Floats, values: Floats, starts: Ints) -> Ints:
 
 
 def spread_times(at_s: Floats, starts: Ints) -> Floats:
-    """Two moments for each stretch, a quarter and three quarters into it: one axis that all series share."""
+    """Two times for each stretch, a quarter and three quarters into it: one axis that all series share."""
     ends = np.append(at_s[starts[1:]], at_s[-1])
     first, width = at_s[starts], ends - at_s[starts]
     return np.stack([first + width / 4, first + 3 * width / 4], axis=1).ravel()

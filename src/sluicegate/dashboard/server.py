@@ -1,4 +1,4 @@
-"""The dashboard's process: takes a port, follows the folder, answers until it is stopped."""
+"""The dashboard's process: takes a port, polls the folder, answers until it is stopped."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from sluicegate.errors import BadInput, EnvironmentLacks
 PORT = 8642
 HOST = "127.0.0.1"
 MOST_CONNECTIONS = 512
-"""At once, pages that listen among them; the next one is told to come later (503)."""
+"""Most concurrent connections, including pages that listen for events; further ones get a 503."""
 ASKS_WITHIN_S = 10.0
-"""A connection that has not asked for anything by then is closed."""
+"""A connection without a request by then is closed."""
 _MOST_HEAD_BYTES = 32_768
 _TICKS_A_LOOK = 10
 
@@ -47,14 +47,14 @@ def serve(folder: Path, host: str = HOST, port: int = PORT, with_parent: bool = 
 
 
 def access_of(host: str, port: int) -> Access:
-    """Beyond this machine a token is needed, and then any name will do."""
+    """Access rules for a host: beyond this machine a token is needed, and then any host name is accepted."""
     if host in LOOPBACK:
         return Access(LOOPBACK, None)
     return Access(None, secrets.token_urlsafe(24), cookie=f"sluicegate_{port}")
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A port of our own, or one line that says why not."""
+    """Bind a port; an error is one line that says why not."""
     if not 0 <= port <= 65_535:
         raise BadInput(f"--port {port}: a port is a number from 1 to 65535, or 0 for any that is free")
     try:
@@ -78,14 +78,14 @@ def _why_not(host: str, port: int, problem: OSError) -> str:
 
 
 def address(listening: socket.socket, host: str, token: str | None) -> str:
-    """What to open; a server on all addresses of this machine goes by the machine's name."""
+    """The URL to open; a server on all addresses of this machine uses the machine's name."""
     reached = socket.gethostname() if host in ("0.0.0.0", "::") else host
     name = f"[{reached}]" if ":" in reached else reached
     return f"http://{name}:{listening.getsockname()[1]}/" + (f"?token={token}" if token else "")
 
 
 class _Server(uvicorn.Server):
-    """Says its address once it answers, and lets listeners go when it is told to end."""
+    """Prints its address once it answers, and ends all event listeners when it is told to stop."""
 
     def __init__(self, guarded: Guard, watching: Watching, told: str) -> None:
         config = uvicorn.Config(
@@ -101,7 +101,7 @@ class _Server(uvicorn.Server):
         self._since: dict[object, float] = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        # before it answers: Ctrl-C may come while it starts
+        # before it serves: Ctrl-C may come during start-up
         self._loop = asyncio.get_running_loop()
         self._watching.on_end = self._end
         await super().startup(sockets)
@@ -109,7 +109,7 @@ class _Server(uvicorn.Server):
         sys.stdout.flush()
 
     async def on_tick(self, counter: int) -> bool:
-        """Ten times a second: whoever has connected and asked nothing for long makes room for others."""
+        """Called ten times a second; every tenth call closes connections that have sent no request for long."""
         if counter % _TICKS_A_LOOK == 0:
             silent = [one for one in self.server_state.connections if getattr(one, "cycle", None) is None]
             now_s = time.monotonic()

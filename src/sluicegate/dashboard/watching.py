@@ -1,4 +1,4 @@
-"""Looks at the folder a few times a second and tells the news, on the thread that answers: nothing is locked."""
+"""Polls the folder a few times a second and publishes events, on the server's own thread: no locks are needed."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Watching:
     async def _watch(self) -> None:
         while self._parent is None or os.getppid() == self._parent:
             more, knew_all = False, self.record.caught_up
-            # a file that cannot be read now may be at the next look
+            # a file that cannot be read now is retried at the next poll
             with suppress(OSError):
                 more = self.record.look()
             if self.record.caught_up and not knew_all:
-                # who asked while the past was still being read has only part of it
+                # clients that asked before all files were read have only part of the data
                 self.news.publish(REFETCH, "{}")
             await asyncio.sleep(0 if more else _LOOK_EVERY_S)
         self.on_end()

@@ -1,4 +1,4 @@
-"""The vocabulary every stage speaks: frozen values, no behaviour beyond validation."""
+"""The value types that all stages share: frozen dataclasses with no behaviour beyond validation."""
 
 from sluicegate.domain.allocation import Bundle, OperatorPrediction, Placement, Prediction, Proposal, Vm
 from sluicegate.domain.decision import Change, Decision, Refusal, Rescale

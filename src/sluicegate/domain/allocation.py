@@ -1,4 +1,4 @@
-"""Answers of the planners and the placers."""
+"""Results of the planners (proposal, prediction) and of the placers (placement)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sluicegate.domain.observation import Sojourn
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Threads of one operator that are placed together, with the share of a slot they need in all.
+    """Threads of one operator that are placed together, with the share of a slot they need in total.
 
-    A ``full`` bundle has a whole slot to itself (MBA); the others share.
+    A ``full`` bundle gets a slot of its own (MBA); other bundles share slots.
     """
 
     operator: str
@@ -24,7 +24,7 @@ class Bundle:
 
 @dataclass(frozen=True, slots=True)
 class OperatorPrediction:
-    """One operator under an allocation."""
+    """Predicted load and sojourn of one operator under an allocation."""
 
     processors: int
     arrivals_per_s: float
@@ -37,7 +37,7 @@ class OperatorPrediction:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What an allocation would give. ``rate_per_s`` is the highest external rate it sustains."""
+    """Predicted latency and throughput of an allocation. ``rate_per_s`` is the highest external rate it sustains."""
 
     sojourn: Sojourn
     rate_per_s: float
@@ -46,13 +46,13 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a policy wants to run, and why.
+    """The allocation that a policy proposes, with its reasons.
 
     ``bundles`` and ``slots`` come from planners that pack threads (LSA, MBA); for the others a processor is a slot.
-    ``shares`` routes the rows of an operator over its instances; ``pace_s`` is how often its batches should start.
-    ``more_nodes`` are wanted beside what the processors need, for their cores; ``crowded`` says that the cores do not
-    suffice, so that fewer tasks make batches quicker. ``nodes`` is given by policies that decide how many nodes there
-    are: then the processors follow the nodes, not the nodes the processors.
+    ``shares`` routes the rows of an operator over its instances; ``pace_s`` is the interval between its batch starts.
+    ``more_nodes`` are requested for their cores, on top of the nodes that the processors need; ``crowded`` means that
+    there are too few cores, so that fewer tasks make batches shorter. ``nodes`` is set by policies that decide the
+    number of nodes: the processors then follow from the nodes, not the reverse.
     """
 
     processors: Mapping[str, int]

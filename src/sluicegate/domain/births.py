@@ -1,7 +1,7 @@
-"""When rows were born: a small weighted histogram that travels with them, so that latency needs no look at the rows.
+"""A small weighted histogram of row creation times, passed along with a batch to measure latency without its rows.
 
-A weight counts rows that entered the pipeline from outside, whatever became of them since: a row that was split into
-eight words or filtered away keeps its weight of one. Two histograms merge by adding; when there are more than
+A weight counts rows that entered the pipeline from outside, regardless of later transformations: a row that was split
+into eight words or filtered out keeps its weight of one. Two histograms merge by adding; when there are more than
 ``MOST`` points, neighbours in time are joined at their weighted mean, which keeps the overall mean exact.
 """
 
@@ -15,7 +15,7 @@ MOST = 48
 
 @dataclass(frozen=True, slots=True)
 class Births:
-    """Pairs of (time in seconds since the epoch, rows born then), in order of time.
+    """Pairs of (time in seconds since the epoch, rows created then), in order of time.
 
     >>> births = Births.of([(10.0, 1.0), (12.0, 3.0)])
     >>> births.weight, births.mean_s, births.ages_s(13.0)
@@ -38,17 +38,17 @@ class Births:
 
     @property
     def mean_s(self) -> float | None:
-        """The mean time of birth; ``None`` of nothing."""
+        """The mean creation time; ``None`` if the histogram is empty."""
         weight = self.weight
         return sum(t * w for t, w in self.points) / weight if weight > 0 else None
 
     def ages_s(self, at_s: float) -> tuple[tuple[float, float], ...]:
-        """Pairs of (age at ``at_s``, rows); clocks that disagree give age 0, never less."""
+        """Pairs of (age at ``at_s``, rows); negative ages from clock skew count as 0."""
         return tuple((max(at_s - t, 0.0), w) for t, w in self.points)
 
 
 def _joined(points: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-    """At most MOST points of about equal weight."""
+    """Join neighbouring points into at most ``MOST`` points of about equal weight."""
     if len(points) <= MOST:
         return tuple(points)
     step = sum(w for _, w in points) / MOST
@@ -65,7 +65,7 @@ def _joined(points: list[tuple[float, float]]) -> tuple[tuple[float, float], ...
 
 
 def quantile_s(ages: Iterable[tuple[float, float]], share: float) -> float | None:
-    """The age not exceeded by ``share`` of the rows; ``None`` of nothing.
+    """The age not exceeded by ``share`` of the rows; ``None`` if there are none.
 
     >>> quantile_s([(1.0, 90.0), (5.0, 10.0)], 0.5), quantile_s([(1.0, 90.0), (5.0, 10.0)], 0.95)
     (1.0, 5.0)

@@ -1,4 +1,4 @@
-"""What the loop decided, with its reasons, and what it refused, with the numbers."""
+"""The control loop's decision at one tick: the changes with their reasons, the refused changes with their numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sluicegate.domain.allocation import Prediction, Proposal
 
 @dataclass(frozen=True, slots=True)
 class Rescale:
-    """One operator's change."""
+    """A change of one operator's processors from ``have`` to ``want``."""
 
     operator: str
     have: int
@@ -20,7 +20,7 @@ class Rescale:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of anything but an operator's processors: executors, nodes, places, key groups, shares, pace."""
+    """A change of anything but an operator's processors: executors, nodes, task placement, key groups, shares, pace."""
 
     what: str
     have: str
@@ -30,7 +30,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A change that was proposed and is not made; ``rule`` names the governor's rule, ``why`` gives the numbers."""
+    """A proposed change that is not applied; ``rule`` names the governor's rule, ``why`` gives the numbers."""
 
     rule: str
     why: str
@@ -38,12 +38,12 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The outcome of one tick: all that should hold from now on. ``running`` are the processors of each operator.
+    """The outcome of one tick: the complete target state. ``running`` is the processors of each operator.
 
-    ``executors`` and ``nodes`` are how many there should be, ``leaving`` the nodes to give back, ``places`` the host of
-    every processor, ``groups`` the task of every key group; none where nothing is to be said. ``key_groups`` are the
-    numbers of key groups that state should be in, where another one was decided. ``rescales`` and ``changes`` are what
-    differs from before, each with its reason.
+    ``executors`` and ``nodes`` are target counts, ``leaving`` the nodes to release, ``places`` the host of every
+    processor, ``groups`` the task of every key group; each is ``None`` or empty where nothing was decided.
+    ``key_groups`` is the new number of key groups of an operator's state, where it changes. ``rescales`` and
+    ``changes`` list the differences from the previous state, each with its reason.
     """
 
     at_s: float
@@ -65,5 +65,5 @@ class Decision:
 
     @property
     def moves(self) -> bool:
-        """Whether processors move."""
+        """Whether the processors of any operator change."""
         return bool(self.rescales)

@@ -1,4 +1,4 @@
-"""The executors and nodes that a pipeline may use, and those that are there."""
+"""The executors and nodes that a pipeline may use, and those observed to exist."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sluicegate.errors import BadInput
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How large an executor is, how many there may be, and for how long fewer must have been enough before one goes."""
+    """Executor size and count limits; ``settle_s`` is how long fewer must have sufficed before one is removed."""
 
     slots_per_executor: int = 1
     least: int = 1
@@ -28,7 +28,7 @@ class Shape:
         return self.most * self.slots_per_executor
 
     def within(self, executors: int) -> int:
-        """So many, or the limit that is nearest.
+        """``executors`` clamped to ``least`` and ``most``.
 
         >>> [Shape(2, 1, 8).within(n) for n in (0, 3, 20)]
         [1, 3, 8]
@@ -36,7 +36,7 @@ class Shape:
         return min(max(executors, self.least), self.most)
 
     def on(self, nodes: Iterable[int]) -> int:
-        """How many executors fit on nodes of so many slots: one does not stretch over two.
+        """How many executors fit on nodes with these slot counts; an executor cannot span two nodes.
 
         >>> Shape(2).on([4, 3])
         3
@@ -46,7 +46,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorSeen:
-    """An executor that is registered; nothing is placed on one that is not ``warm`` yet."""
+    """A registered executor; tasks are placed only on ``warm`` ones."""
 
     host: str
     slots: int
@@ -55,12 +55,12 @@ class ExecutorSeen:
 
     @property
     def place(self) -> str:
-        """This one executor as a place that Spark's tasks may prefer."""
+        """This executor in the form of Spark's preferred task location."""
         return f"executor_{self.host}_{self.id}"
 
 
 def host_of(place: str) -> str:
-    """The host of a place, which is a host or one executor.
+    """The host of a preferred task location, which is a host name or an executor.
 
     >>> host_of("127.0.0.2"), host_of("executor_127.0.0.2_3")
     ('127.0.0.2', '127.0.0.2')
@@ -70,7 +70,7 @@ def host_of(place: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NodeSeen:
-    """A node that is up, by the name its provider knows and the host that Spark does."""
+    """A running node: ``name`` is the provider's name for it, ``host`` is Spark's."""
 
     name: str
     slots: int
@@ -79,11 +79,11 @@ class NodeSeen:
 
 @dataclass(frozen=True, slots=True)
 class FleetSeen:
-    """What there is and may be. ``requested`` is the number of executors that Spark was last asked for.
+    """The observed executors and nodes. ``requested`` is the number of executors last requested from Spark.
 
-    ``nodes`` is ``None`` where nobody can start or stop them. ``problem`` is why what was asked for did not come.
-    ``startup_s`` is the median time from asking for more to the last of them being warm, over the last ``startups`` of
-    them; ``None`` before there was one.
+    ``nodes`` is ``None`` where nodes cannot be started or stopped. ``problem`` is why a request was not fulfilled.
+    ``startup_s`` is the median time from a request for more executors until the last of them is warm, over the last
+    ``startups`` requests; ``None`` before the first.
     """
 
     shape: Shape
@@ -101,5 +101,5 @@ class FleetSeen:
 
     @property
     def complete(self) -> bool:
-        """Whether all that was asked for is there and warm."""
+        """Whether exactly the requested executors are registered and all are warm."""
         return self.requested is None or (len(self.executors) == self.requested and len(self.warm) == self.requested)

@@ -1,6 +1,6 @@
-"""The load that will come, with how sure the forecaster is.
+"""A load forecast with its uncertainty.
 
-numpy and scipy are loaded where a quantile is worked out: commands that only read a run import this vocabulary too.
+numpy and scipy are imported only where they are used: commands that only read a run import this module too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the user wants, and how far sluicegate may go for it."""
+"""The user's goal (latency, on-time share, cost) and the limits on the resources that sluicegate may use for it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from sluicegate.domain.topology import require, require_number
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A latency promise, a cost ceiling, or both.
+    """A latency bound, a cost ceiling, or both.
 
-    ``mean_s``, ``p50_s``, ``p95_s``, ``p99_s`` bound the sojourn from source to sink. ``relaxed_s`` is DRS's T_min: a
-    mean below it means that processors may go. ``on_time`` is the share of steps in which capacity must exceed the
-    load. ``cost_per_hour`` bounds what the machines may cost.
+    ``mean_s``, ``p50_s``, ``p95_s``, ``p99_s`` bound the sojourn from source to sink. ``relaxed_s`` is DRS's T_min:
+    processors may be removed while the mean is below it. ``on_time`` is the share of steps in which capacity must
+    exceed the load. ``cost_per_hour`` bounds the cost of the machines.
     """
 
     mean_s: float | None = None
@@ -39,14 +39,14 @@ class Goal:
 
     @property
     def latency_bounds(self) -> dict[str, float]:
-        """The latency promises made, such as ``{"mean": 2.0, "p95": 5.0}``."""
+        """The latency bounds that are set, such as ``{"mean": 2.0, "p95": 5.0}``."""
         bounds = {"mean": self.mean_s, "p50": self.p50_s, "p95": self.p95_s, "p99": self.p99_s}
         return {what: bound for what, bound in bounds.items() if bound is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What may be used: processors in all (``budget``) and per operator (``least``, ``most``; some have their own)."""
+    """Bounds on processors: in total (``budget``) and per operator (``least``, ``most``, ``least_of``, ``most_of``)."""
 
     budget: int | None = None
     least: int = 1

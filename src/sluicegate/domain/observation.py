@@ -1,4 +1,4 @@
-"""What was measured. A quantity that was not measured is ``None``, never NaN or zero."""
+"""Measurements of a running pipeline. A quantity that was not measured is ``None``, never NaN or zero."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sluicegate.domain.fleet import FleetSeen
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One finished micro-batch: ``rows`` taken in by ``processors`` tasks in ``duration_s``.
+    """One finished micro-batch: ``rows`` processed by ``processors`` tasks in ``duration_s``.
 
-    ``work_s`` is how long its tasks ran, all added up, where that was measured.
+    ``work_s`` is the summed run time of its tasks, where that was measured.
     """
 
     rows: float
@@ -23,7 +23,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class HotKey:
-    """A key and its share of an operator's rows, where that is large."""
+    """A key with a large share of an operator's rows."""
 
     key: str
     share: float
@@ -36,8 +36,8 @@ class OperatorObservation:
     ``service_per_s`` is the true rate of one processor: rows done per second of useful time. ``backpressure`` is the
     share of time, 0 to 1, that this operator held its upstream back. ``saturated_per_s`` is the operator's whole
     throughput, given only if it was the limit (never idle): a sample of the maximum sustainable throughput.
-    ``instance_queues`` and ``instance_per_s`` are the rows that wait at each instance and how fast it is, ``group_s``
-    the seconds a batch that each key group takes, where told; ``hot_key`` a key that has far more rows than others.
+    ``instance_queues`` and ``instance_per_s`` are the rows queued at each instance and its rate, ``group_s`` the
+    seconds per batch that each key group takes, where measured; ``hot_key`` a key with far more rows than others.
     """
 
     arrivals_per_s: float | None = None
@@ -58,10 +58,10 @@ class OperatorObservation:
 
 @dataclass(frozen=True, slots=True)
 class NodeObservation:
-    """Load of one node as shares of what it has, and the processors of each operator it runs.
+    """Load of one node as shares of its capacity, and the processors of each operator it runs.
 
-    ``cores`` are those it has, ``busy_cores`` those that the executors and all below them keep busy, ``other_cores``
-    those that others do; 0 cores where nobody told.
+    ``cores`` is the node's core count (0 where unknown), ``busy_cores`` the cores used by the executors and their child
+    processes, ``other_cores`` those used by other processes.
     """
 
     name: str
@@ -91,13 +91,13 @@ class Sojourn:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The whole pipeline at one moment; ``running`` is the allocation that really runs, not the one asked for.
+    """The whole pipeline at one time; ``running`` is the actual allocation, not the requested one.
 
-    ``arrivals_per_s`` counts the rows of all sources together. ``rescaling`` is true while what was asked for and what
-    runs differ; ``starting`` where that stops nothing meanwhile: the next batch or executors are awaited. ``overdue``
-    says what was asked for and did not come within its time: the loop goes on without. ``groups`` are the tasks that
-    the key groups belong to, ``unmeasured`` the operators of which no batch has ended yet, ``requested`` the
-    allocation last asked for.
+    ``arrivals_per_s`` counts the rows of all sources together. ``rescaling`` is true while the requested and the actual
+    allocation differ; ``starting`` is true if processing continues meanwhile (only the next batch or new executors are
+    awaited). ``overdue`` lists requests that missed their deadline; the loop continues without them. ``groups`` maps
+    key groups to tasks, ``unmeasured`` holds the operators that have not finished a batch yet, ``requested`` is the
+    allocation last requested.
     """
 
     at_s: float
@@ -120,14 +120,14 @@ class Observation:
 
     @property
     def asked(self) -> Mapping[str, int]:
-        """What was last asked for; what runs, where nobody said. A refusal leaves this as it is."""
+        """The allocation last requested, or the running one where none was. A refusal does not change it."""
         return {**self.running, **self.requested}
 
     def of(self, name: str) -> OperatorObservation:
         return self.operators.get(name, _UNSEEN)
 
     def all_of(self, names: Iterable[str]) -> list[OperatorObservation]:
-        """One for each name, in their order."""
+        """The observation of each operator, in the order of ``names``; an empty one where it was not measured."""
         return [self.operators.get(name, _UNSEEN) for name in names]
 
 

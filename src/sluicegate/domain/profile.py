@@ -1,4 +1,4 @@
-"""What a task was measured to do on one slot."""
+"""Measured throughput and resource usage of a task on one slot."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class ProfilePoint:
 class TaskProfile:
     """The points of one task, by rising thread count.
 
-    ``service_per_s`` is the rate of one task without the overhead of its batches, where it was measured: what is
-    observed later is held against it.
+    ``service_per_s`` is the rate of one task without batch overhead, where it was measured; rates observed later are
+    compared with it.
     """
 
     task: str

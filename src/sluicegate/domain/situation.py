@@ -1,4 +1,4 @@
-"""All that a policy may look at when it proposes."""
+"""The complete input of a policy."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from sluicegate.domain.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Cores:
-    """Processor time in seconds a batch, a task and a row of each operator, and the cores for it (``model.node_law``).
+    """CPU seconds per batch, per task and per row of each operator, and the cores available (``model.node_law``).
 
-    ``there`` are those of all nodes, ``free`` what others leave of them, ``each`` those of a node.
+    ``there`` counts the cores of all nodes, ``free`` those not used by other processes, ``each`` the mean per node.
     """
 
     per_batch_s: float
@@ -28,12 +28,13 @@ class Cores:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """One moment of a pipeline, ready to be planned for.
+    """The state of a pipeline at one time, as input for a policy.
 
     ``topology`` carries the service rates, variabilities and batch costs as learned so far. ``arrivals_per_s`` is the
-    load to plan for: the pipeline's rate (what a source of share 1 sends), and per operator (as learned while all kept
-    up, before that by the traffic equations). ``observation`` is smoothed. ``service_rsd`` is the relative standard
-    error of each learned service rate. ``cores`` is what batches cost in processor time, once that is known.
+    load to plan for: the pipeline's rate (what a source of share 1 sends). ``operator_arrivals_per_s`` is that load per
+    operator, from visits learned while all operators kept up, before that from the traffic equations. ``observation``
+    is smoothed. ``service_rsd`` is the relative standard error of each learned service rate. ``cores`` is the CPU time
+    that batches cost, ``None`` until it is known.
     """
 
     now_s: float

@@ -1,4 +1,4 @@
-"""A pipeline as a graph: operators, the edges between them, and the outside world at both ends."""
+"""A pipeline as a graph: operators, the edges between them, and external sources and sinks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAME = re.compile(r"[^\W\d][\w.+\-]*")
 
 
 def is_source(end: str) -> bool:
-    """Whether an edge's end is the outside world that rows come from.
+    """Whether an edge's end is an external source.
 
     >>> is_source("source"), is_source("source:clicks"), is_source("sources")
     (True, True, False)
@@ -26,24 +26,24 @@ def is_source(end: str) -> bool:
 
 
 def is_sink(end: str) -> bool:
-    """Whether an edge's end is the outside world that rows go to."""
+    """Whether an edge's end is an external sink."""
     return end == SINK or end.startswith(SINK + ":")
 
 
 def require(holds: bool, problem: str) -> None:
-    """Raise the one-line error ``problem`` unless it ``holds``."""
+    """Raise ``BadInput(problem)`` unless ``holds``."""
     if not holds:
         raise BadInput(problem)
 
 
-# Beyond these a figure is a slip of the pen (a row in thirty years, a thousand million million a second), and products
-# of several would leave the range of floats.
+# Values beyond these are typing errors (one row in thirty years, 1e15 rows a second), and products of several of them
+# could overflow a float.
 SLOWEST_PER_S = 1e-9
 LARGEST = 1e15
 
 
 def require_number(value: float, what: str, *, least: float = 0.0, above: bool = False) -> None:
-    """A number not below ``least`` (or strictly ``above`` it) and not beyond reason."""
+    """Raise ``BadInput`` unless ``least`` <= value <= ``LARGEST``; with ``above``, ``least`` itself is refused too."""
     if least < value <= LARGEST or (value == least and not above):
         return
     require(math.isfinite(value), f"{what} is {value}: give a finite number")
@@ -53,7 +53,7 @@ def require_number(value: float, what: str, *, least: float = 0.0, above: bool =
 
 @dataclass(frozen=True, slots=True)
 class BatchCosts:
-    """What a micro-batch costs beside its rows: ``b(n) = overhead + per_task k + n/(k mu)``."""
+    """Time that a micro-batch takes besides its rows: ``b(n) = overhead + per_task k + n/(k mu)``."""
 
     overhead_s: float
     per_task_s: float
@@ -72,7 +72,7 @@ class Operator:
     ``service_per_s`` is the rate of ONE processor. ``batch`` set means that the operator runs in micro-batches and
     the micro-batch law predicts it; unset means a queue with servers (M/M/k, or GI/G/k where the squared
     coefficients of variation differ from 1). ``cpu``, ``memory`` and ``io`` are what one processor uses, as shares
-    of a slot; a ``profile`` measured on one slot takes their place where there is one.
+    of a slot; a ``profile`` measured on one slot replaces them where there is one.
     """
 
     name: str
@@ -102,7 +102,7 @@ class Operator:
     def with_figures(
         self, service_per_s: float, arrival_scv: float, service_scv: float, batch: BatchCosts | None
     ) -> Operator:
-        """The same operator with measured figures. All else was validated before, so it is not validated again."""
+        """A copy with measured figures; only these are validated, the other fields already were."""
         fits = SLOWEST_PER_S <= service_per_s <= LARGEST and 0 <= arrival_scv <= LARGEST and 0 <= service_scv <= LARGEST
         require(
             fits, f"measured figures of {self.name!r} cannot be: {service_per_s}/s, scv {arrival_scv}, {service_scv}"
@@ -139,7 +139,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
-    """Names and inner edges alone; compared by identity, so that what is worked out for it can be kept."""
+    """Names and inner edges alone; compared by identity, so that results computed from it can be cached."""
 
     names: tuple[str, ...]
     edges: tuple[Edge, ...]
@@ -147,7 +147,7 @@ class Graph:
 
 @dataclass(frozen=True, eq=False)
 class Topology:
-    """A validated pipeline graph. Splits, joins and loops are all just edges.
+    """A validated pipeline graph. Splits, joins and loops are expressed as edges.
 
     ``source_shares`` gives a named source's rate as a share of the pipeline's (1 where it is not named).
 
@@ -217,7 +217,7 @@ class Topology:
 
     @cached_property
     def inner_edges(self) -> tuple[Edge, ...]:
-        """Edges between two operators, the outside world left out."""
+        """Edges between two operators, without those from sources or to sinks."""
         return tuple(e for e in self.edges if not is_source(e.origin) and not is_sink(e.target))
 
     @cached_property
@@ -240,7 +240,7 @@ class Topology:
         return bool(self.edges_back)
 
     def with_operators(self, operators: tuple[Operator, ...]) -> Topology:
-        """The same graph with other figures for the same operators, in the same order; what was worked out is kept."""
+        """A copy with other figures for the same operators, in the same order; cached graph properties are kept."""
         twin = object.__new__(Topology)
         twin.__dict__.update(self.__dict__, graph=self.graph, operators=operators)
         return twin

@@ -1,1 +1,1 @@
-"""Where the boxes and arrows of a pipeline lie, for every picture of it."""
+"""Layout of the boxes and arrows of a pipeline, for every picture of it."""

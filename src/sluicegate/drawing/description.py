@@ -34,7 +34,7 @@ class Description:
 
 
 def description_in(layout: Layout) -> Description:
-    """Of the pipeline in a folder."""
+    """The description of the pipeline in a folder."""
     try:
         text = read_if_there(layout.description)
         if text is None:
@@ -48,11 +48,11 @@ def description_in(layout: Layout) -> Description:
 
 
 def described(read: Mapping[str, Any]) -> Description:
-    """From what ``pipeline.json`` holds."""
+    """The description in a parsed ``pipeline.json``."""
     nodes = tuple(
         DrawnNode(
             str(entry["name"]),
-            # a source that Spark reads is no edge of ours, but people want to see it
+            # a native Spark source is no edge of ours, but is drawn too
             tuple(entry.get("reads") or filter(None, [entry.get("source")])),
             tuple(entry.get("writes") or ()),
             bool(entry.get("stateful")),

@@ -1,4 +1,4 @@
-"""The pipeline as boxes and arrows: who sends to whom, and which arrows close a loop."""
+"""The pipeline as boxes and arrows: who writes to whom, and which arrows close a loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """Between boxes, by id. ``back``: it closes a loop."""
+    """A stream between two boxes, given by id. ``back``: it closes a loop."""
 
     origin: str
     target: str
@@ -28,7 +28,7 @@ class Arrow:
 
 
 def flow_of(pipeline: Description) -> tuple[tuple[Box, ...], tuple[Arrow, ...]]:
-    """Streams that nobody in the pipeline writes come from outside; kept ones leave it."""
+    """Boxes and arrows of a pipeline: streams that no operator writes come from outside; kept ones leave it."""
     writers = {stream: node.name for node in pipeline.nodes for stream in node.writes}
     outside = [*pipeline.sources, *(s for node in pipeline.nodes for s in node.reads if s not in writers)]
     sinks = [stream for stream in pipeline.kept if stream in writers]
@@ -43,7 +43,7 @@ def flow_of(pipeline: Description) -> tuple[tuple[Box, ...], tuple[Arrow, ...]]:
 
 
 def _with_loops_marked(boxes: tuple[Box, ...], arrows: list[Arrow]) -> tuple[Arrow, ...]:
-    """Walk along the arrows from the sources: one that meets the path it is on goes back."""
+    """Mark back arrows by a walk from the sources: one that leads to a box on the current path closes a loop."""
     leaving: dict[str, list[Arrow]] = {box.id: [] for box in boxes}
     for arrow in arrows:
         leaving[arrow.origin].append(arrow)
@@ -55,7 +55,7 @@ def _with_loops_marked(boxes: tuple[Box, ...], arrows: list[Arrow]) -> tuple[Arr
 
 
 def _walk(start: str, leaving: dict[str, list[Arrow]], done: set[str], back: set[Arrow]) -> None:
-    """Depth first with a stack of its own: a chain of a thousand operators is no reason to fail."""
+    """Depth-first search with an explicit stack, since a chain of a thousand operators would be too deep to recurse."""
     if start in done:
         return
     path, ahead = {start}, [(start, iter(leaving[start]))]

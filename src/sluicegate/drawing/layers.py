@@ -1,8 +1,8 @@
-"""Where boxes and arrows lie: layers along the flow, few crossings, long arrows led past the boxes between.
+"""Lays out boxes and arrows: layers along the flow, few crossings, long arrows led past the boxes between.
 
-Sugiyama's way: layers by longest path, a bend for every layer an arrow passes, order by the mean place of neighbours,
-then places pulled towards neighbours without overlap. Coordinates are a grid (``layer`` along the flow, ``lane``
-across); the page turns them into pixels, from left to right or, on a phone, from top to bottom.
+Sugiyama's method: layers by longest path, a bend for every layer an arrow passes, order by the mean place of
+neighbours, then places pulled towards neighbours without overlap. Coordinates are a grid (``layer`` along the flow,
+``lane`` across); the page turns them into pixels, from left to right or, on a phone, from top to bottom.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from sluicegate.drawing.flow import Arrow, Box, flow_of
 
 _SWEEPS = 12
 _BEND_WIDTH = 0.3
-"""Of a box; an arrow that passes one is then 0.65 from its middle, and clears it."""
+"""As a fraction of a box; an arrow that passes a box is then 0.65 from its middle, and clears it."""
 Links = dict[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """On the grid."""
+    """A position on the grid."""
 
     layer: int
     lane: float
@@ -72,7 +72,7 @@ def drawing_of(pipeline: Description) -> Drawing:
 
 
 def layers(boxes: tuple[Box, ...], arrows: tuple[Arrow, ...]) -> dict[str, int]:
-    """The longest way from where the flow begins; sources stand right before who reads them first."""
+    """Layer of each box: the longest path from the start of the flow; a source stands right before its first reader."""
     forward = [arrow for arrow in arrows if not arrow.back]
     layer = {box.id: 0 for box in boxes}
     for _ in boxes:
@@ -112,7 +112,7 @@ def _chained(
 
 
 def _reorder(rows: list[list[str]], before: Links, after: Links) -> None:
-    """Sort each layer by the mean place of its neighbours, forth and back."""
+    """Sort each layer by the mean place of its neighbours, in alternating directions."""
     for sweep in range(_SWEEPS):
         forth = sweep % 2 == 0
         neighbours = before if forth else after
@@ -135,13 +135,13 @@ def _lanes(rows: list[list[str]], before: Links, after: Links, bends: set[str]) 
 
 
 def _gaps(row: list[str], bends: set[str]) -> list[float]:
-    """From each to the next: boxes need room, arrows that pass little."""
+    """Distances between neighbours in a layer: boxes need more room than passing arrows."""
     width = [_BEND_WIDTH if name in bends else 1.0 for name in row]
     return [(one + other) / 2 for one, other in pairwise(width)]
 
 
 def _apart(wanted: list[float], gaps: list[float]) -> list[float]:
-    """As near to ``wanted`` as places at least ``gaps`` apart can be on the whole.
+    """Places near ``wanted`` that are at least ``gaps`` apart.
 
     >>> _apart([0.0, 0.0, 5.0], [1.0, 1.0])
     [-0.5, 0.5, 5.0]

@@ -5,9 +5,9 @@ The order is chosen by AIC on the first window of 100 values; a sliding window o
 
     sigma^2 (psi_0^2 + .. + psi_{h-1}^2),   psi_0 = 1,  psi_j = sum_i phi_i psi_{j-i} + theta_j
 
-Our reading. Eq 9 has no constant, so a forecast would decay to zero: the window's mean is taken off and put back.
-Eq 12 subtracts theta where Eq 9 adds it: Eq 9's sign holds. Eq 11: see ``arma_fit``. Eq 13 is right if its k = 0
-means one step ahead. Rates are not negative, so neither are forecasts.
+Our reading. Eq 9 has no constant, so a forecast would decay to zero: the window's mean is subtracted and added back.
+Eq 12 subtracts theta where Eq 9 adds it: Eq 9's sign is used. Eq 11: see ``arma_fit``. Eq 13 is right if its k = 0
+means one step ahead. Rates are not negative, so forecasts are clipped at zero.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sluicegate.forecast.arma_likelihood import Floats, ahead_of, innovations
 
 
 def psi_weights(phi: Floats, theta: Floats, count: int) -> Floats:
-    """psi_0 .. psi_{count-1}: what one innovation is still worth j steps later.
+    """psi_0 .. psi_{count-1}: the effect of one innovation j steps later.
 
     >>> psi_weights(np.array([0.5]), np.array([0.25]), 4).tolist()
     [1.0, 0.75, 0.375, 0.1875]
@@ -38,7 +38,7 @@ def psi_weights(phi: Floats, theta: Floats, count: int) -> Floats:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ArmaMemory:
-    """The newest values, oldest first; the order and the fit in force; refits that did not converge."""
+    """The window of values, oldest first; the current order and fit; ``failures`` counts refits without convergence."""
 
     values: Floats
     learned: int = 0
@@ -49,7 +49,7 @@ class ArmaMemory:
 
 @dataclass(frozen=True, slots=True)
 class Arma:
-    """The paper's forecaster. ``order`` given means that AIC does not choose.
+    """The paper's forecaster. ``order`` overrides the choice by AIC.
 
     >>> arma = Arma(order=(1, 0))
     >>> memory = arma.start()

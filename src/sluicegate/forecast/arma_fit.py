@@ -1,12 +1,13 @@
-"""Fitting an ARMA(p, q) by maximum likelihood, and choosing its order by Akaike's criterion.
+"""Fits an ARMA(p, q) by maximum likelihood and chooses its order by Akaike's criterion.
 
-The errors of ``arma_likelihood`` go through Levenberg and Marquardt's method. The likelihood has several tops, so it
-starts from more than one place and keeps the best: the previous fit, Hannan and Rissanen's regressions (a long
-autoregression gives errors, then x on its own and the errors' past), and a small constant.
+Levenberg and Marquardt's method minimises the errors of ``arma_likelihood``. The likelihood has several maxima, so the
+best of two starting points is kept: Hannan and Rissanen's regressions (a long autoregression gives errors, then x is
+regressed on its own and the errors' past), and the previous fit or, without one, a small constant.
 
     AIC = 2 (p + q + 1) - 2 log L        over p, q = 0..3 without (0, 0)
 
-The paper's Eq 11 gives the innovation variance as a sum of squared coefficients over n: we use the errors' variance.
+The paper's Eq 11 gives the innovation variance as a sum of squared coefficients over n; the errors' variance is used
+instead.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from sluicegate.forecast.arma_likelihood import Floats, bounded, innovations, lo
 ORDERS = tuple((p, q) for p, q in product(range(4), repeat=2) if p + q)
 _NONE = np.empty(0)
 _MET = (1, 2, 3, 4)  # leastsq's codes for "converged"
-_LONG = 10  # lags of the autoregression that stands in for the unknown errors
+_LONG = 10  # lags of the autoregression that estimates the unknown errors
 _FLAT = 1e-9  # a window whose deviation is below this share of its mean has nothing to fit
 
 
@@ -53,12 +54,12 @@ def is_flat(window: Floats) -> bool:
 
 
 def flat(window: Floats) -> ArmaFit:
-    """The fit of a constant window: its value, for sure."""
+    """The fit of a constant window: its value with zero variance."""
     return ArmaFit(float(np.mean(window)), _NONE, _NONE, 0.0, note="the window is constant")
 
 
 def fit(window: Floats, order: tuple[int, int], previous: ArmaFit | None = None) -> ArmaFit:
-    """Maximum likelihood of ``order`` on the demeaned window; ``previous`` is one more place to start.
+    """Maximum likelihood fit of ``order`` on the demeaned window; ``previous`` is used as a starting point.
 
     >>> x = 50.0 + np.sin(np.arange(100.0)) + np.random.default_rng(1).normal(0.0, 0.1, 100)
     >>> found = fit(x, (2, 0))
@@ -81,7 +82,7 @@ def fit(window: Floats, order: tuple[int, int], previous: ArmaFit | None = None)
 
 
 def choose_order(window: Floats) -> tuple[int, int]:
-    """The order of least AIC.
+    """The order with the least AIC.
 
     >>> choose_order(np.random.default_rng(3).normal(5.0, 1.0, 100).cumsum() % 3.0) in ORDERS
     True
@@ -95,7 +96,7 @@ def choose_order(window: Floats) -> tuple[int, int]:
 
 
 def _climb(x: Floats, p: int, start: Floats) -> tuple[float, Floats] | None:
-    """The top near ``start`` as (sum of squares, free numbers), or ``None`` if the method did not converge."""
+    """The optimum near ``start`` as (sum of squares, free parameters), or ``None`` without convergence."""
     free, _, info, _, code = leastsq(
         scaled_errors, start, args=(x, p), full_output=True, ftol=1e-8, xtol=1e-6, maxfev=60 * (len(start) + 1)
     )
@@ -109,7 +110,7 @@ def _described(x: Floats, mean: float, phi: Floats, theta: Floats, note: str = "
 
 
 def _without_likelihood(window: Floats, order: tuple[int, int], previous: ArmaFit | None) -> ArmaFit:
-    """Where the climb fails: the parameters that served until now, else Hannan and Rissanen's."""
+    """Fallback without convergence: the previous coefficients, else Hannan and Rissanen's."""
     mean = float(np.mean(window))
     if previous is not None and previous.order == order:
         return _described(window - mean, mean, previous.phi, previous.theta, "no convergence: coefficients kept")

@@ -1,17 +1,18 @@
-"""The exact likelihood of an ARMA(p, q) series, one Kalman filter pass in compiled code.
+"""Exact likelihood of an ARMA(p, q) series, by one Kalman filter pass in compiled code.
 
     x_t = phi_1 x_{t-1} + .. + phi_p x_{t-p} + e_t + theta_1 e_{t-1} + .. + theta_q e_{t-q}
 
-(Eq 9's sign of theta, of a series that has no mean.) In Harvey's state space of r = max(p, q + 1) elements the next
+(theta with Eq 9's sign; the series has zero mean.) In Harvey's state space of r = max(p, q + 1) elements the next
 value is the first element, and
 
     T_i1 = phi_i,  T_i,i+1 = 1,  R = (1, theta_1, .., theta_{r-1}),  P_0 = T P_0 T' + R R'
 
-With v_t the innovations and f_t their variances in units of sigma^2, sigma^2 = mean(v^2/f), and what is left of
--2 log L is n log of a sum of squares: sum (g v_t/sqrt(f_t))^2 with g = (f_1 .. f_n)^(1/2n). So least squares does it.
+With v_t the innovations and f_t their variances in units of sigma^2, sigma^2 = mean(v^2/f), and -2 log L is, up to a
+constant, n log of a sum of squares: sum (g v_t/sqrt(f_t))^2 with g = (f_1 .. f_n)^(1/2n). So a least-squares solver
+maximises it.
 
-Free numbers become coefficients through partial autocorrelations u/sqrt(1 + u^2), so that every fit is stationary and
-invertible.
+Unconstrained parameters are mapped to coefficients through partial autocorrelations u/sqrt(1 + u^2), so that every fit
+is stationary and invertible.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_INSIDE = 1 - 1e-6  # partial autocorrelations stay this far inside the unit circle: P_0 is finite
-_STEADY = 1e-10  # the gain no longer moves
-_LEAST_VARIANCE = 1e-300  # a series foretold without error has a likelihood too
+_INSIDE = 1 - 1e-6  # bound on partial autocorrelations, so that P_0 is finite
+_STEADY = 1e-10  # excess covariance below which the gain counts as constant
+_LEAST_VARIANCE = 1e-300  # keeps the likelihood of a series predicted without error finite
 _DOUBLINGS = 40  # T^(2^40): enough for every root _INSIDE allows
 
 
 @njit(cache=True)
 def bounded(free: Floats) -> Floats:
-    """Coefficients a with 1 - a_1 z - .. - a_n z^n stable, from free numbers (Durbin and Levinson's recursion).
+    """Coefficients a with 1 - a_1 z - .. - a_n z^n stable, from free parameters (Durbin and Levinson's recursion).
 
     >>> bounded(np.array([0.75])).round(3).tolist()
     [0.6]
@@ -52,7 +53,7 @@ def bounded(free: Floats) -> Floats:
 
 @njit(cache=True)
 def unbounded(coefficients: Floats) -> Floats:
-    """The free numbers of stable coefficients; unstable ones are moved inside first (partials within +-0.95)."""
+    """Inverse of ``bounded``; partial autocorrelations are clipped to +-0.95, which makes unstable ones stable."""
     n = len(coefficients)
     a = coefficients.copy()
     shorter = np.zeros(n)
@@ -70,7 +71,7 @@ def unbounded(coefficients: Floats) -> Floats:
 
 @njit(cache=True)
 def _times(left: Floats, right: Floats, transposed: bool) -> Floats:
-    # by hand: at 4 by 4 a call of BLAS costs more than it saves
+    # explicit loops: at 4 by 4 a BLAS call costs more than it saves
     n = len(left)
     product = np.zeros((n, n))
     for i in range(n):
@@ -82,9 +83,9 @@ def _times(left: Floats, right: Floats, transposed: bool) -> Floats:
 
 @njit(cache=True)
 def stationary_covariance(phi: Floats, noise: Floats) -> Floats:
-    """P_0 = sum of T^k R R' T'^k, by doubling: each turn sums twice as many terms.
+    """P_0 = sum of T^k R R' T'^k, by doubling: each iteration sums twice as many terms.
 
-    It has one row and one column of zeros more, for what shifts in from below.
+    Padded with one row and one column of zeros, which the filter's shift reads.
     """
     r = len(noise)
     step = np.zeros((r + 1, r + 1))
@@ -131,7 +132,7 @@ def innovations(x: Floats, phi: Floats, theta: Floats) -> tuple[Floats, Floats, 
         for i in range(r):
             state[i] = (phi[i] * x[t] if i < p else 0.0) + state[i + 1] + gain[i + 1] * v[t]
         if not steady:
-            # observing x_t makes the first element certain, so that T only shifts what is left
+            # observing x_t makes the first element certain, so that T only shifts the remaining covariance
             ahead = np.zeros((r + 1, r + 1))
             for i in range(r):
                 for j in range(r):
@@ -143,7 +144,7 @@ def innovations(x: Floats, phi: Floats, theta: Floats) -> tuple[Floats, Floats, 
 
 @njit(cache=True)
 def scaled_errors(free: Floats, x: Floats, p: int) -> Floats:
-    """The errors whose sum of squares maximum likelihood makes least: g v/sqrt(f)."""
+    """The errors g v/sqrt(f), whose sum of squares is minimal at maximum likelihood."""
     v, f, _ = innovations(x, bounded(free[:p]), -bounded(free[p:]))
     logs = 0.0
     for variance in f:
@@ -156,7 +157,7 @@ def scaled_errors(free: Floats, x: Floats, p: int) -> Floats:
 
 @njit(cache=True)
 def ahead_of(state: Floats, phi: Floats, steps: int) -> Floats:
-    """Expected values of the coming ``steps``: the state pushed on without news (Eq 10)."""
+    """Expected values of the next ``steps``: the state propagated without innovations (Eq 10)."""
     r = len(state)
     means, now = np.empty(steps), np.zeros(r + 1)
     for i in range(r):
@@ -169,7 +170,7 @@ def ahead_of(state: Floats, phi: Floats, steps: int) -> Floats:
 
 
 def log_likelihood(x: Floats, phi: Floats, theta: Floats) -> float:
-    """log L at sigma^2 = mean(v^2/f), its best.
+    """log L at its maximum over sigma^2, which is at mean(v^2/f).
 
     >>> round(log_likelihood(np.array([1.0, -1.0]), np.empty(0), np.empty(0)), 4)
     -2.8379

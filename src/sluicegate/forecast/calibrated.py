@@ -1,24 +1,25 @@
-"""sluicegate's own forecast: regressions for mean and scale, and margins that past forecasts have earned.
+"""sluicegate's own forecaster: regressions for mean and scale, with quantiles calibrated on past forecast errors.
 
     upper(level, h) = mean_h + q(level) sd_h
 
 mean_h and sd_h come from `direct` (one regression each per horizon of ``HORIZONS``, interpolated between them, the
 deviation growing with the root of h beyond the last), q from a pool of standardised errors. One pool
-serves all steps of a forecast: that of the first horizon not below the last step; the deviations of the other
+is used for all steps of a forecast: that of the first horizon not below the last step; the deviations of the other
 horizons are scaled so that their own 99% quantile is met.
 
-Conformal scores: how far past forecasts were off, in their own deviations, and what that says of the next one.
+Conformal scores are the errors of past forecasts divided by their predicted deviations.
 
 Split conformal on a sliding window of ``MEMORY`` scores: the ceil((n+1) q)-th smallest of the last n is not exceeded by
-the next one with probability q, whatever their law, as long as it does not change. Where it does, the achieved coverage
-of the announced ``TRACKED`` level corrects the positive scores by a factor e^g (adaptive conformal inference):
+the next one with probability q, whatever their distribution, as long as it does not change. For the case that it does,
+the achieved coverage of the announced ``TRACKED`` level corrects the positive scores by a factor e^g (adaptive
+conformal inference):
 
     g <- g + (missed - 1/BLOCK)/BLOCK,   missed = 1 if the score exceeded the announced quantile, else 0
 
-A surprise beyond ``OUTLIER`` deviations is a miss, but teaches nothing: no number of machines that anybody runs
-would have served it, and margins that grow by it are paid for all the time and do not help when the next one comes.
+An error beyond ``OUTLIER`` deviations counts as a miss, but does not change the margins: no realistic number of
+machines would have served it, and wider margins would cost all the time without covering the next such error.
 
-Before there are scores the pool holds those of a Laplace law, which is heavier than the normal.
+The pool initially holds the scores of a Laplace distribution, whose tails are heavier than the normal's.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ from sluicegate.domain.topology import require_number
 from sluicegate.forecast.direct import MEMORY, OUTLIER, Clock, advanced, clock_of, fresh, outlook
 from sluicegate.forecast.least_squares import Floats
 
-# One score in so many exceeds the quantile whose coverage is watched and corrected, and it takes as many to tell it:
-# the pool starts with that number of the Laplace law, leaves out the first of its own, is sorted anew after as many,
-# and a miss widens the margin by their inverse. Half: first bursts set the margin. Double: margins learn later.
+# One score in BLOCK exceeds the tracked quantile. The pool starts with BLOCK Laplace scores, ignores the first BLOCK of
+# its own, is re-sorted every BLOCK scores, and a miss raises the log correction by about 1/BLOCK.
+# Half: first bursts set the margin. Double: margins learn later.
 BLOCK = 100
 TRACKED = 1 - 1 / BLOCK
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ScorePool:
-    """Scores by horizon (rows). Of ``fresh`` the first ``waiting`` columns are not yet among the ``ordered``."""
+    """Scores by horizon (rows). The first ``waiting`` columns of ``fresh`` are not yet merged into ``ordered``."""
 
     kept: Floats
     ordered: Floats
@@ -68,7 +69,7 @@ def empty_pool(horizons: int) -> ScorePool:
 
 
 def with_scores(pool: ScorePool, scores: Floats) -> ScorePool:
-    """One more score for each horizon; every ``BLOCK`` of them the pool is sorted anew."""
+    """The pool with one more score for each horizon; it is re-sorted every ``BLOCK`` scores."""
     fresh, correction, misses = _tracked(pool.fresh, pool.waiting, scores, pool.tracked, pool.correction, pool.misses)
     kept, ordered, tracked, waiting = pool.kept, pool.ordered, pool.tracked, pool.waiting + 1
     if waiting == BLOCK:
@@ -90,7 +91,7 @@ def published(pool: ScorePool, horizon: int) -> Floats:
 
 
 def achieved(pool: ScorePool) -> Floats:
-    """The share of steps at which the ``TRACKED`` quantile announced held, by horizon.
+    """The share of steps at which the announced ``TRACKED`` quantile was not exceeded, by horizon.
 
     >>> achieved(with_scores(empty_pool(1), np.array([0.5]))).tolist()
     [1.0]
@@ -127,17 +128,17 @@ def _tracked(
             fresh[k, waiting] = scores[k]
             correction[k] += (missed - 1 / BLOCK) / BLOCK
         else:
-            fresh[k, waiting] = 0.0  # the middle of all scores: it moves no quantile
+            fresh[k, waiting] = 0.0  # about the median of all scores: hardly moves an upper quantile
     return fresh, correction, misses
 
 
-# Steps ahead with a regression of their own. Fewer: steps between are less sure. More: time.
+# Steps ahead with a regression of their own. Fewer: less accurate steps in between. More: more computing time.
 HORIZONS = (1, 2, 3, 5, 8, 12)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CalibratedMemory:
-    """What was learned of ``steps`` rates."""
+    """Regression state and score pool after ``steps`` rates."""
 
     steps: int
     state: Floats
@@ -146,7 +147,7 @@ class CalibratedMemory:
 
 @dataclass(frozen=True)
 class Calibrated:
-    """A forecaster whose announced quantiles hold.
+    """A forecaster whose quantiles are calibrated to their nominal coverage.
 
     >>> forecaster = Calibrated(step_s=60.0)
     >>> memory = forecaster.start()
@@ -171,10 +172,10 @@ class Calibrated:
         return CalibratedMemory(0, state, empty_pool(len(HORIZONS)))
 
     def learn(self, memory: CalibratedMemory, rate_per_s: float) -> CalibratedMemory:
-        """Take in the rate of one more step."""
+        """Update the memory with the rate of one more step."""
         require_number(rate_per_s, "rate")
         state, scores = advanced(memory.state, memory.steps, float(rate_per_s), _AHEAD, self._clock)
-        judged = memory.steps >= BLOCK  # what is learned first is learned badly
+        judged = memory.steps >= BLOCK  # early errors reflect untrained regressions
         return CalibratedMemory(memory.steps + 1, state, with_scores(memory.pool, scores) if judged else memory.pool)
 
     def forecast(self, memory: CalibratedMemory, steps: int) -> Forecast | None:
@@ -187,7 +188,7 @@ class Calibrated:
         return Forecast(self.step_s, mean, sd, published(memory.pool, horizon))
 
     def coverage(self, memory: CalibratedMemory) -> dict[int, float] | None:
-        """The share of steps at which the 99% quantile held, by steps ahead; ``None`` before any was judged."""
+        """The share of steps within the 99% quantile, by steps ahead; ``None`` before the first score."""
         if not memory.pool.number:
             return None
         return dict(zip(HORIZONS, achieved(memory.pool).tolist(), strict=True))

@@ -19,7 +19,7 @@ from sluicegate.forecast.trend import Trend
 
 @dataclass(frozen=True, slots=True)
 class ForecasterEntry:
-    """``factory`` takes ``step_s`` and the forecaster's own options. Each has a memory of its own type, hence Any."""
+    """One forecaster: ``factory`` takes ``step_s`` and its options. Memory types differ by forecaster, hence Any."""
 
     factory: Callable[..., Forecaster[Any]]
     summary: str

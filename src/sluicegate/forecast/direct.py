@@ -1,22 +1,22 @@
-"""Mean and scale of a load some steps ahead, each by its own recursive regression (direct: one pair per horizon).
+"""Predicts mean and scale of a load some steps ahead, each by a recursive regression (direct: one pair per horizon).
 
 All in units of the level L_t, the mean of the last 15 rates (floored at 2% of the mean of all):
 
     mean:   v_{t+h}/L_t = w'(1, v_t, v_{t-1}, v_{t-2}, mean of 5, mean of 15, yesterday, mean of a day, hourly)/L_t
-            yesterday = mean of 15 x (what the same clock time gained yesterday, kept within 1/4 and 4)
-            hourly = mean of 15 x (what that minute of the hour usually is over the last 15, kept within 1/4 and 4)
-    scale:  log|error/L_t| = u'(1, log L_t/day's mean, how lively the last 5 and 30 steps are against the last 500,
-            that long-run liveliness, |v_t/L_t - 1|, how surprising this minute of the hour and this half hour of
-            the day have been, (v_t/L_t - 1)+, (v_t/mean of 5 - 1)+, |log of what yesterday gained|)
+            yesterday = mean of 15 x (the growth at the same clock time yesterday, clipped to 1/4 and 4)
+            hourly = mean of 15 x (that minute of the hour's usual rate over those of the last 15, clipped to 1/4 and 4)
+    scale:  log|error/L_t| = u'(1, log L_t/day's mean, volatility of the last 5 and 30 steps relative to the last 500,
+            that long-run volatility, |v_t/L_t - 1|, past squared scores at this minute of the hour and this half hour
+            of the day, (v_t/L_t - 1)+, (v_t/mean of 5 - 1)+, |log of yesterday's growth|)
 
-x+ is max(x, 0): a load that has just climbed is less sure than one that has just fallen. Errors beyond 10 of the usual
-size are cut before they move the mean's weights. A load below its forecast counts a quarter in the scale: margins are
-bought against loads above. The scale is what pays: a noisy hour, a small load or the minute at which jobs start each
-hour get wide margins, the rest narrow ones.
+x+ is max(x, 0): a load that has just risen is less predictable than one that has just fallen. Errors beyond 10 times
+the usual size are clipped before they update the mean's weights. A load below its forecast counts a quarter in the
+scale: margins protect against loads above it. The scale makes margins wide in a noisy hour, at a small load or at the
+minute at which jobs start each hour, and narrow elsewhere.
 
-The regressions are recursive least squares that forget (``least_squares``).
+The regressions are recursive least squares with forgetting (``least_squares``).
 
-All that they hold lies in one flat vector: a memory is copied at once, its parts are views.
+All state lies in one flat vector, so that a memory is copied in one operation; its parts are views.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from sluicegate.forecast.least_squares import Floats, dot, regress
 # Steps of the level. Half: it follows noise. Double: it lags behind a morning.
 RECENT = 15
 MEANS, SCALES = 9, 11  # inputs of the regressions for mean and scale
-MINUTES, HALF_HOURS = 60, 48  # places of an hour, where it has that many steps, and of a day
+MINUTES, HALF_HOURS = 60, 48  # phases of an hour (fewer if it has fewer steps) and of a day
 
 
 class Clock(NamedTuple):
-    """Steps of an hour and of half an hour; slots of a day in the ring of past rates, and the steps of one slot."""
+    """Steps per hour and per half hour; slots per day in the ring of past rates, and steps per slot."""
 
     hour: int
     half_hour: int
@@ -45,10 +45,10 @@ class Clock(NamedTuple):
 
 
 class State(NamedTuple):
-    """Everything the regressions hold; arrays by horizon first.
+    """All state of the regressions; arrays are indexed by horizon first.
 
-    Of one number each: ``total``, all rates' sum; ``day`` and ``hour``, their mean over one; ``slot``, a slot's sum.
-    ``hourly``: what the load usually is at each minute of the hour, over the hour's mean.
+    Single numbers: ``total``, the sum of all rates; ``day`` and ``hour``, the mean rate over one; ``slot``, the sum of
+    the current slot. ``hourly``: the usual load at each minute of the hour, over the hour's mean.
     """
 
     recent: Floats
@@ -74,7 +74,7 @@ class State(NamedTuple):
 
 
 def clock_of(step_s: float) -> Clock:
-    """How an hour and a day divide into steps: a slot is a step, or a minute where steps are shorter.
+    """Divides an hour and a day into steps; a slot is one step, or a minute if steps are shorter.
 
     >>> clock_of(60.0)
     Clock(hour=60, half_hour=30, day=1440, slot=1)
@@ -85,13 +85,13 @@ def clock_of(step_s: float) -> Clock:
 
 
 def fresh(horizons: int, longest: int, clock: Clock) -> Floats:
-    """Nothing seen: the mean starts at a blend of the last rate and the mean of five, errors at some 10%."""
+    """The initial memory: the mean is a blend of the last rate and the mean of five, errors are about 10%."""
     memory = np.zeros(_size(horizons, longest + 1, clock))
     state = laid_out(memory, horizons, longest + 1, clock)
     state.lively[:] = 0.08
     state.usual[:] = 0.01
     state.weights[:, 1], state.weights[:, 4] = 0.6, 0.4
-    state.inverse[:] = np.eye(MEANS)  # a tenth of it took days to learn a slope: 0.4% dearer over weeks, 1% over hours
+    state.inverse[:] = np.eye(MEANS)  # at a tenth slopes took days to learn: costs 0.4% up over weeks, 1% over hours
     state.scale_weights[:, 0] = -2.5
     state.scale_inverse[:] = 0.1 * np.eye(SCALES)
     state.scale_inverse[:, 0, 0] = 1.0
@@ -136,27 +136,27 @@ def laid_out(memory: Floats, horizons: int, held: int, clock: Clock) -> State:
     )  # fmt: skip
 
 
-_FIVE = RECENT // 3  # of the short mean, and of yesterday on either side of the same time
-# Steps that count: one n steps old weighs e^-(n/MEMORY), and so many standardised errors are kept. Half: a day's shape
-# is forgotten before it comes again. Double: a load that changed its ways is learned later.
+_FIVE = RECENT // 3  # steps of the short mean, and slots averaged on either side of the same time yesterday
+# Steps remembered: one n steps old weighs e^-(n/MEMORY), and this many standardised errors are kept. Half: a day's
+# shape is forgotten before it recurs. Double: a changed load pattern is learned later.
 MEMORY = 5_000
 _FORGET = 1 - 1 / MEMORY
-# Deviations beyond which an error counts as that large and widens no margin. Half: usual bursts are not prepared for.
-# Double: one burst moves weights, and margins grow by what nobody would have served.
+# Deviations at which an error is clipped; larger ones do not widen margins. Half: usual bursts are not provisioned for.
+# Double: one burst moves weights, and margins grow for loads that could not have been served anyway.
 OUTLIER = 10.0
-# Of the level: errors and moves below are not told apart. Half, double: no matter but for loads that hardly move.
+# Share of the level: smaller errors and changes count as equal. Half, double: matters only for nearly constant loads.
 _LEAST = 0.003
-# Times the level: nor are errors and gains above, or a load that begins at zero makes every later hour unsure. Half: a
-# fourfold rise each morning is not believed. Double: one silent day is remembered as an endless rise.
+# Multiple of the level at which errors and growth are clipped, or a load that starts at zero widens every later hour.
+# Half: a fourfold rise each morning is underestimated. Double: one day at zero load is remembered as a huge rise.
 _MOST = 4.0
-# How fast what is known of a minute of the hour moves, each hour, and of a half hour of the day, each step. Half: jobs
-# by the hour are learned later. Double: one of them, once, widens that minute for hours.
+# Learning rates: per hour for a minute of the hour, per step for a half hour of the day. Half: hourly jobs are learned
+# later. Double: a single one widens that minute for hours.
 _MINUTE_RATE, _HALF_HOUR_RATE = 0.05, 0.01
-# The root of what an error downwards weighs in the scale, a quarter. Half: over the first hours margins are too narrow.
-# Double: as errors upwards; a load that falls at times is taken for unsure.
+# Square root of the weight (a quarter) of downward errors in the scale. Half: too narrow margins over the first hours.
+# Double: same weight as upward errors; a load that falls at times gets wide margins.
 _BELOW = 0.5
-_NOTHING = 1e-9  # the level of a load that has not begun: there is nothing to learn from it
-_TO_SD = 1.6  # from exp(mean of log|e|) to about a deviation: only the unit that scores are in
+_NOTHING = 1e-9  # level of a load that has not started: nothing is learned from it
+_TO_SD = 1.6  # converts exp(mean of log|e|) to about a standard deviation; only sets the unit of the scores
 
 
 @njit(cache=True)
@@ -228,7 +228,7 @@ def _level(state: State, t: int) -> float:
 
 @njit(cache=True)
 def _judge(state: State, t: int, k: int, made: int, rate: float, clock: Clock) -> float:
-    """Learn from how the forecast made at slot ``made`` met this rate, and score it."""
+    """Score the forecast made at slot ``made`` against this rate, and update the regressions with its error."""
     level = state.levels[made]
     if level <= _NOTHING:
         return 0.0
@@ -294,7 +294,7 @@ def _surprise(mean_square: float) -> float:
 
 @njit(cache=True)
 def _gain_yesterday(state: State, t: int, ahead: int, clock: Clock) -> float:
-    """Yesterday's rate around the time ``ahead`` of now, over yesterday's 15 slots up to now; 1 without a yesterday."""
+    """Yesterday's rate around the time ``ahead`` of now, over yesterday's 15 slots up to now; 1 on the first day."""
     then, size = t // clock.slot - clock.day, len(state.ring)
     if then < 0 or clock.day <= RECENT + _FIVE:
         return 1.0
@@ -314,7 +314,7 @@ def _gain_yesterday(state: State, t: int, ahead: int, clock: Clock) -> float:
 
 @njit(cache=True)
 def _gain_hourly(state: State, t: int, ahead: int, clock: Clock) -> float:
-    """What the minute of the hour ``ahead`` of now usually is, over the minutes of the last 15 steps; 1 at first."""
+    """Usual rate at the minute of the hour ``ahead`` of now, over that of the last 15 steps; 1 in the first hour."""
     if t < clock.hour:
         return 1.0
     base = 0.0

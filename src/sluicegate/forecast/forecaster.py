@@ -1,4 +1,4 @@
-"""What every forecaster is: a memory that learns one rate a step, and forecasts from it."""
+"""The forecaster interface: learn one rate per step into a memory, forecast from that memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Memory = TypeVar("Memory")
 
 
 class Forecaster(Protocol[Memory]):
-    """``learn`` is called once a step (``step_s``); ``forecast`` is ``None`` until enough was learned."""
+    """A load forecaster. ``learn`` is called once per ``step_s``; ``forecast`` is ``None`` until enough was learned."""
 
     @property
     def name(self) -> str: ...

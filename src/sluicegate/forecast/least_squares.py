@@ -1,4 +1,4 @@
-"""Recursive least squares that forget.
+"""Recursive least squares with exponential forgetting.
 
     g = P x / (f + x' P x),   w <- w + g e,   P <- (P - g (P x)') / f
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# P's largest trace. Half: slopes are learned later. Double: a load that moves after a constant day is overshot.
+# P's largest trace. Half: slopes are learned later. Double: forecasts overshoot when a load moves after a constant day.
 _MOST_TRACE = 100.0
 
 
@@ -29,7 +29,7 @@ def dot(weights: Floats, x: Floats) -> float:
 
 @njit(cache=True)
 def regress(weights: Floats, inverse: Floats, x: Floats, error: float, forget: float) -> None:
-    """Move ``weights`` and ``inverse`` (P) in place by one sample whose prediction was off by ``error``.
+    """Update ``weights`` and ``inverse`` (P) in place with one sample whose prediction was off by ``error``.
 
     >>> weights, inverse = np.zeros(1), np.array([[1.0]])
     >>> regress(weights, inverse, np.array([1.0]), 2.0, 1.0)

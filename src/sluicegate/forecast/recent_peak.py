@@ -1,9 +1,9 @@
-"""Recent peak: the largest rate of the last w steps with a margin, whatever the distance (a peer).
+"""Recent peak: forecasts the largest rate of the last w steps plus a margin, for every horizon (a peer).
 
     mean = max(r_{t-w+1} .. r_t) (1 + x)          sd_h = mean x deviation of r_{s+h}/mean_s over the recent past s
 
-It announces a cover rather than an expectation, so ``mean`` lies above most of what comes; the deviation of the ratios
-widens it further where the recent past was restless. Simple, and hard to beat.
+``mean`` is an upper cover rather than an expectation, so it lies above most later rates; the deviation of the ratios
+widens it further where recent rates were volatile.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from sluicegate.domain import Forecast
 from sluicegate.domain.topology import require, require_number
 
 Floats = NDArray[np.float64]
-_LEAST_ERRORS = 10  # fewer ratios say nothing about their deviation
-_LARGEST_RATIO = 10.0  # one burst after near silence must not blow up every later forecast
+_LEAST_ERRORS = 10  # fewer ratios give no usable estimate of their deviation
+_LARGEST_RATIO = 10.0  # cap: one burst after near-zero load must not inflate every later forecast
 
 
 @dataclass(frozen=True, slots=True)
 class RecentPeakForecast:
-    """``steps`` is w, ``margin`` is x; ``history`` is how many past steps the deviation is taken over.
+    """The forecaster. ``steps`` is w, ``margin`` is x; ``history`` is the number of past steps in the deviation.
 
     >>> peak = RecentPeakForecast(steps=5, margin=0.2)
     >>> memory = peak.start()
@@ -72,7 +72,7 @@ class RecentPeakForecast:
 
 
 def _deviation(announced: Floats, actual: Floats, otherwise: float) -> float:
-    """Deviation of actual/announced, or what is known of shorter distances where there are too few ratios."""
+    """Deviation of actual/announced, or that of a shorter horizon if there are too few ratios."""
     some = announced > 0
     if np.count_nonzero(some) < 2:
         return otherwise

@@ -1,10 +1,11 @@
-"""The same time of the season before, at today's level (seasonal naive with a level correction).
+"""Forecasts the same phase of past seasons, scaled to the current level (seasonal naive with a level correction).
 
     profile_p <- profile_p + weight (r_t - profile_p)      at the phase p of step t, after the first season
     mean_{t+h} = profile_{t+h} x level,   level = sum of the last l rates / sum of their profile values
     sd_h^2 = mean of (r_s - profile_s level_{s-h})^2 over the recent past s
 
-The profile is read as the mean of 2b + 1 neighbouring phases: one day's minute is noisy. Ready after one season.
+The profile is read as the mean of 2b + 1 neighbouring phases, as a single minute of a day is noisy. Needs one season
+and ``level_steps`` + 10 steps before the first forecast.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from sluicegate.domain import Forecast
 from sluicegate.domain.topology import require, require_number
 
 Floats = NDArray[np.float64]
-_LEAST_ERRORS = 10  # fewer errors say nothing about their deviation
-_LARGEST_LEVEL = 10.0  # beyond, the profile is of no use: a near silent one must not multiply a burst
+_LEAST_ERRORS = 10  # fewer errors give no usable estimate of their deviation
+_LARGEST_LEVEL = 10.0  # cap: a profile near zero must not amplify a burst
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SeasonalMemory:
-    """The profile by phase, steps learned, and recent rates beside what the profile said of them."""
+    """The profile by phase, steps learned, and recent rates with the profile values expected for them."""
 
     profile: Floats
     learned: int
@@ -34,7 +35,7 @@ class SeasonalMemory:
 
 @dataclass(frozen=True, slots=True)
 class Seasonal:
-    """``level_steps`` is l, ``blur`` is b, ``history`` how many past steps the deviation is taken over.
+    """The forecaster. ``level_steps`` is l, ``blur`` is b, ``history`` the number of past errors in the deviation.
 
     >>> daily = Seasonal(season_s=240.0, step_s=60.0, level_steps=2, blur=0)
     >>> memory = daily.start()
@@ -82,7 +83,7 @@ class Seasonal:
         actual = np.append(memory.actual[-kept:], rate_per_s)
         expected = np.append(memory.expected[-kept:], self._read(memory.profile, phase, 1))
         if memory.learned - self.blur >= self.season_steps:
-            # late by the blur: a blurred value must not mix this season into what the last one said
+            # delayed by the blur: blurred reads ahead of this phase must not mix in this season's rates
             done = (phase - self.blur) % self.season_steps
             profile[done] += self.weight * (actual[-1 - self.blur] - profile[done])
         return SeasonalMemory(profile, memory.learned + 1, actual, expected)
@@ -102,7 +103,7 @@ class Seasonal:
         return Forecast(self.step_s, mean, sd)
 
     def _levels(self, memory: SeasonalMemory) -> Floats:
-        """Rates over profile, in windows of ``level_steps``; 1 where the profile is silent."""
+        """Rates over profile, in windows of ``level_steps``; 1 where the profile is zero."""
         window = np.ones(self.level_steps)
         profile = np.convolve(memory.expected, window, "valid")
         rates = np.minimum(np.convolve(memory.actual, window, "valid"), _LARGEST_LEVEL * profile)

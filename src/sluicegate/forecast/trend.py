@@ -1,12 +1,12 @@
-"""A damped trend (Holt, Gardner): what a load does next while it climbs or falls, from few values.
+"""A damped-trend forecaster (Holt, Gardner): extrapolates a rising or falling load from few values.
 
     level_t = alpha y_t + (1 - alpha)(level_{t-1} + phi slope_{t-1})
     slope_t = beta (level_t - level_{t-1}) + (1 - beta) phi slope_{t-1}
     mean_h  = level_t + (phi + phi^2 + ... + phi^h) slope_t
     var_h   = s^2 (1 + sum over j < h of (alpha + alpha beta phi_j)^2),  phi_j = phi + ... + phi^j
 
-s^2 is the variance of the one-step errors, which forgets at the rate ``forget``: after a ramp has ended the
-intervals soon narrow again. It suits a controller that looks seconds to a minute ahead; it knows no seasons.
+s^2 is the variance of the one-step errors, with exponential forgetting at the rate ``forget``, so that intervals soon
+narrow again after a ramp has ended. Suited to horizons of seconds to a minute; it does not model seasons.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ENOUGH = 3
 
 @dataclass(frozen=True, slots=True)
 class TrendMemory:
-    """Level and slope a step, the variance of one-step errors, and how many rates were learned."""
+    """Level, slope per step, variance of one-step errors, and the number of rates learned."""
 
     level: float = 0.0
     slope: float = 0.0
@@ -33,7 +33,7 @@ class TrendMemory:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """The forecaster. ``alpha`` and ``beta`` weigh what is new, ``damping`` is phi.
+    """The forecaster. ``alpha`` and ``beta`` are the weights of new values, ``damping`` is phi.
 
     | forget | steps until a past error counts a tenth |
     |--------|-----------------------------------------|
@@ -68,7 +68,7 @@ class Trend:
         return TrendMemory()
 
     def learn(self, memory: TrendMemory, rate_per_s: float) -> TrendMemory:
-        """Take in the rate of one more step."""
+        """Update the memory with the rate of one more step."""
         require_number(rate_per_s, "rate")
         if memory.steps == 0:
             return TrendMemory(rate_per_s, 0.0, 0.0, 1)

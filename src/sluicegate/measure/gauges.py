@@ -1,4 +1,4 @@
-"""From one observation to the next smoothed one."""
+"""Smooths the quantities of successive observations."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Smoothed:
     recent: tuple[Floats, ...] = ()
 
     def after(self, measured: Sequence[float | None], smoothing: Smoothing) -> Smoothed:
-        """With one more measurement of every quantity.
+        """The state after one more measurement of every quantity.
 
         >>> half = Smoothing(alpha=0.5)
         >>> Smoothed().after([10.0, None], half).after([20.0, 3.0], half).after([None, None], half).values

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Enough for a mean and a variance.
+    """Running sums, enough for a mean and a variance.
 
     >>> Tally().plus(1.0).plus(3.0).scv
     0.25

@@ -1,17 +1,18 @@
-"""Fitting the micro-batch law online: o, c and 1/mu from (rows, k, duration) of past batches.
+"""Fits the micro-batch law online: o, c and 1/mu from (rows, k, duration) of past batches.
 
-The law is linear in what it seeks, d = o + c k + (1/mu)(n/k), so a Bayesian linear regression with forgetting fits it:
+The law is linear in its coefficients, d = o + c k + (1/mu)(n/k), so a Bayesian linear regression with forgetting fits
+it:
 
     A <- g A + x x^T,   v <- g v + x d,   theta = (A + A_0)^-1 (v + A_0 theta_0),   x = (1, k, n/k)
 
-theta_0 is what the topology says and A_0 how firmly: a hundredth of a batch, which keeps the coefficients apart while k
-has never changed and 1 and k cannot be distinguished; for o and c at least (residual/theta_0)^2, as if what the
-topology says of them were right within itself, so that a few noisy batches cannot turn costs into rates. The posterior
+theta_0 is the prior from the topology and A_0 its weight: a hundredth of a batch, which keeps o and c identifiable
+while k has never changed and 1 and k cannot be distinguished; for o and c at least (residual/theta_0)^2, a prior with a
+standard deviation equal to its mean, so that a few noisy batches cannot shift cost between o, c and 1/mu. The posterior
 gives each coefficient its standard error. All operators are fitted in one compiled call.
 
-Where the tasks' own run times are measured (w in all, so w/k = t + (1/mu)(n/k)), 1/mu is fitted from them alone, by the
-same regression, and o and c from what is left of the batch: planning and commits vary from batch to batch by more than
-a light operator's rows cost, and would drown them.
+Where the tasks' own run times are measured (w in total, so w/k = t + (1/mu)(n/k)), 1/mu is fitted from them alone, by
+the same regression, and o and c from the rest of the batch: planning and commits vary from batch to batch by more than
+the rows of a light operator cost, and would hide that cost.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _SUMS = 20
 
 @dataclass(frozen=True, slots=True)
 class BatchLaw:
-    """The law of one operator as fitted, with the relative standard error of 1/mu."""
+    """The fitted law of one operator; ``service_rsd`` is the relative standard error of 1/mu."""
 
     overhead_s: float
     per_task_s: float
@@ -60,7 +61,7 @@ class BatchFits:
 
     @classmethod
     def start(cls, operators: tuple[Operator, ...], forget: float = _FORGET) -> BatchFits:
-        """Before any batch: what the operators' own costs and rates say. ``forget`` = 1 weighs all batches alike."""
+        """The prior from the operators' declared costs and rates. ``forget`` = 1 weighs all batches equally."""
         prior = np.array(
             [
                 (o.batch.overhead_s, o.batch.per_task_s, 1 / o.service_per_s)
@@ -72,7 +73,7 @@ class BatchFits:
         return cls(tuple(o.name for o in operators), prior, np.zeros((len(operators), _SUMS)), forget)
 
     def learn(self, batches: Mapping[str, tuple[Batch, ...]]) -> BatchFits:
-        """With these finished batches taken in."""
+        """The fits updated with these finished batches."""
         if not any(batches.values()):
             return self
         index = {name: i for i, name in enumerate(self.names)}
@@ -102,7 +103,7 @@ class BatchFits:
         return self.laws()[name]
 
     def laws(self) -> dict[str, BatchLaw]:
-        """The fitted laws of the operators that finished a batch, and for the others what was said of them."""
+        """The law of each operator: fitted if it has finished a batch, else its declared figures."""
         solved = _solve_all(self.sums, self.prior, _PRIOR_BATCHES).tolist()
         return {
             name: BatchLaw(max(o, _LEAST_S), c, 1 / slope, min(error / slope, 1.0), residual, seen)
@@ -143,7 +144,7 @@ def _solve_all(sums: Floats, prior: Floats, weight: float) -> Floats:
         firm = weight * np.array([1.0, 1.0, max(matrix[2, 2] / seen, 1e-12)])
         aim = prior[i].copy()
         if slope > 0.0:
-            # known from the tasks: held there
+            # 1/mu is known from the task run times: a very strong prior fixes it there
             firm[2], aim[2] = 1e9 * max(matrix[2, 2], 1e-12), slope
         residual = 0.0
         for _ in range(2):
@@ -167,7 +168,7 @@ def _slope_of_tasks(sums: Floats, prior: float, weight: float) -> tuple[float, f
     count, x, xx, y, xy, yy = sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]
     if count < 1.0 or xx <= 0.0:
         return 0.0, 0.0
-    # t is taken to be near zero as firmly as a hundredth of a batch says, 1/mu near what the topology says
+    # prior: t near zero and 1/mu near the topology's value, each with the weight of a hundredth of a batch
     a, c = count * (1.0 + weight), xx * (1.0 + weight / count)
     slope = (a * (xy + weight * xx / count * prior) - x * y) / max(a * c - x * x, 1e-300)
     slope = max(slope, 1e-3 * y / max(x, 1e-300), 1e-12)
@@ -179,7 +180,7 @@ def _slope_of_tasks(sums: Floats, prior: float, weight: float) -> tuple[float, f
 
 @njit(cache=True)
 def _inverse(m: Floats) -> Floats:
-    """Of a 3x3 matrix by its cofactors: ten times as fast as a library call for so small a one."""
+    """The inverse of a 3x3 matrix by cofactors: ten times as fast as a library call at this size."""
     a, b, c, d, e, f, g, h, i = m[0, 0], m[0, 1], m[0, 2], m[1, 0], m[1, 1], m[1, 2], m[2, 0], m[2, 1], m[2, 2]
     cofactors = np.array(
         [
@@ -194,7 +195,7 @@ def _inverse(m: Floats) -> Floats:
 
 @njit(cache=True)
 def _not_negative(system: Floats, right: Floats, theta: Floats) -> Floats:
-    """Least squares with the coefficients that come out negative held at zero, one after the other."""
+    """Least squares with negative coefficients set to zero and the rest solved again, up to twice."""
     held = np.zeros(3, dtype=np.bool_)
     for _ in range(2):
         if theta.min() >= 0.0:

@@ -3,7 +3,7 @@
 All of it goes through Erlang B, whose recursion (unlike a^k/k!) can neither overflow nor cancel:
 
     B(0) = 1,  B(k) = a B(k-1) / (k + a B(k-1)),  a = lambda/mu
-    C = B / (1 - rho (1 - B)),  rho = a/k           the probability to wait
+    C = B / (1 - rho (1 - B)),  rho = a/k           the probability of waiting
     E[Q] = C / (k mu - lambda)                       the mean wait
     L(k) = lambda E[Q] + a                           the mean number in the station
 """
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 @njit(cache=True)
 def fewest_stable(arrivals_per_s: float, service_per_s: float) -> int:
-    """The least k with k mu > lambda: floor(lambda/mu) + 1, with the division's rounding undone."""
+    """The least k with k mu > lambda: floor(lambda/mu) + 1, corrected for rounding in the division."""
     k = int(arrivals_per_s / service_per_s) + 1
     while k > 1 and (k - 1) * service_per_s > arrivals_per_s:
         k -= 1
@@ -56,7 +56,7 @@ def wait_probability(b: float, offered: float, servers: int) -> float:
 
 @njit(cache=True)
 def wait_from_b(b: float, arrivals_per_s: float, service_per_s: float, servers: int) -> float:
-    """Mean wait from an Erlang B already known; ``inf`` where the station cannot keep up."""
+    """Mean wait, given Erlang B; ``inf`` where the station cannot keep up."""
     spare = servers * service_per_s - arrivals_per_s
     if spare <= 0.0:
         return math.inf
@@ -92,7 +92,7 @@ def mean_wait_s(
 def mean_sojourn_s(
     arrivals_per_s: float, service_per_s: float, servers: int, arrival_scv: float = 1.0, service_scv: float = 1.0
 ) -> float:
-    """Wait and service (DRS Eq 1).
+    """Mean wait plus mean service time (DRS Eq 1).
 
     >>> round(mean_sojourn_s(3, 1, servers=4), 4)
     1.5094

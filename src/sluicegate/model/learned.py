@@ -1,8 +1,8 @@
-"""What the running pipeline has taught: how many rows reach each operator, its service rate, variability and batch
-costs, and how surely.
+"""Learns from observations how many rows reach each operator, its service rate, variability and batch costs, and the
+standard error of the service rate.
 
 An operator in micro-batches is learned from its batches (``batch_fit``). One with a queue is learned from its measured
-service rate; the standard error comes from how much the measurements scatter, with the past forgotten slowly.
+service rate; the standard error comes from the scatter of the measurements, with slow exponential forgetting.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Floats = NDArray[np.float64]
 
 _FORGET = 0.95
 _FORGET_VISITS = 0.9
-# Edges follow the visits once one is this far off: their routing is worked out anew each time they change.
+# Edges are rescaled only when one is off by more than this share: each change recomputes the routing.
 _EDGES_OFF = 0.02
-# A figure that moved by less than this is left as it was: it saves rebuilding values that plan the same.
+# A figure that changed by less than this share keeps its old value, so that unchanged operators are not rebuilt.
 _SAME = 1e-3
 
 
@@ -50,14 +50,14 @@ class Learned:
 
     @classmethod
     def start(cls, topology: Topology) -> Learned:
-        """Before anything was measured: what the topology says."""
+        """The initial state: the topology's declared figures."""
         fits, scatter = BatchFits.start(topology.operators), np.zeros((len(topology.operators), 3))
         return cls(
             topology, fits, scatter, visits(topology), np.zeros(len(topology.operators)), NodeLaw.start(topology)
         )
 
     def after(self, raw: Observation, smoothed: Observation) -> Learned:
-        """With one more observation; rates are taken from the smoothed one, scatter and batches from the raw one."""
+        """The state after one more observation: rates from the smoothed one, scatter and batches from the raw one."""
         measured = raw.all_of(self.topology.names)
         fits = self.fits.learn({n: seen.batches for n, seen in zip(self.topology.names, measured, strict=True)})
         laws = fits.laws() if fits is not self.fits else {}
@@ -77,7 +77,7 @@ class Learned:
         return Learned(topology, fits, scatter, reach, lessons, nodes, self._errors(laws, errors))
 
     def _errors(self, laws: Mapping[str, BatchLaw], scattered: Floats) -> Mapping[str, float]:
-        """By its batches' law where an operator runs in batches, by the scatter of its measurements elsewhere."""
+        """Standard errors: from the batch law for operators in batches, else from the scatter of measurements."""
         out = dict(zip(self.topology.names, scattered.tolist(), strict=True))
         for operator in self.topology.operators:
             if operator.batch is not None:
@@ -87,11 +87,11 @@ class Learned:
 
 
 def _visits(known: Floats, lessons: Floats, topology: Topology, seen: Observation) -> tuple[Floats, Floats]:
-    """Rows that reach each operator per outside row, as measured, and how often each was.
+    """Measured rows that reach each operator per row of the pipeline's rate, and the number of measurements of each.
 
-    An operator's arrivals count while all upstream of it keep up, whether or not it does itself: behind one that does
-    not, less arrives than will once it does, and what was known stays. What was declared counts as one measurement,
-    later ones weigh at least 1 - ``_FORGET_VISITS``.
+    An operator's arrivals are used while all operators upstream of it keep up, whether or not it does itself;
+    downstream of one that does not, too few rows arrive, so the known value stays. The declared value counts as one
+    measurement, later ones weigh at least 1 - ``_FORGET_VISITS``.
     """
     rate = pipeline_rate(topology, seen.arrivals_per_s or 0.0)
     if not rate:
@@ -108,7 +108,7 @@ def _visits(known: Floats, lessons: Floats, topology: Topology, seen: Observatio
 
 
 def _behind(topology: Topology, saturated: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The operators that an operator which does not keep up is upstream of; itself too on a loop."""
+    """The operators downstream of a saturated operator; on a loop that includes the saturated operator itself."""
     behind = np.zeros(len(saturated), dtype=np.bool_)
     if not saturated.any():
         return behind
@@ -124,9 +124,9 @@ def _behind(topology: Topology, saturated: NDArray[np.bool_]) -> NDArray[np.bool
 
 
 def with_visits(topology: Topology, reach: Floats) -> Topology:
-    """The topology whose edges lead ``reach`` rows to each operator; itself where they already do, nearly.
+    """Rescale selectivities so that ``reach`` rows arrive at each operator; unchanged if within ``_EDGES_OFF``.
 
-    What comes in by several edges is scaled alike on all of them: v_i = f_i (external_i + sum_j v_j selectivity_ji).
+    All edges into one operator are scaled by the same factor: v_i = f_i (external_i + sum_j v_j selectivity_ji).
 
     >>> two = Topology("t", (Operator("a", 9.0), Operator("b", 9.0)), (Edge("source", "a"), Edge("a", "b")))
     >>> [edge.selectivity for edge in with_visits(two, np.array([1.0, 10.0])).edges]
@@ -170,7 +170,7 @@ def _taught(operator: Operator, seen: OperatorObservation, law: BatchLaw | None)
 
 
 def _batched(operator: Operator, costs: BatchCosts, law: BatchLaw | None, seen: OperatorObservation) -> Operator:
-    """The law of its batches; variability too, for policies that plan it as a queue (DRS by GI/G/k)."""
+    """The operator with its fitted batch law, and variability for policies that model it as a queue (DRS by GI/G/k)."""
     service = operator.service_per_s if law is None else law.service_per_s
     overhead_s, per_task_s = (costs.overhead_s, costs.per_task_s) if law is None else (law.overhead_s, law.per_task_s)
     arrival_scv = _scv(seen.arrival_scv, operator.arrival_scv)
@@ -188,7 +188,7 @@ def _batched(operator: Operator, costs: BatchCosts, law: BatchLaw | None, seen: 
 
 
 def _usable(measured: float | None, known: float) -> float:
-    """A measured rate, unless it is missing or beyond reason."""
+    """The measured rate, or the known one if that is missing or out of range."""
     return measured if measured is not None and SLOWEST_PER_S <= measured <= LARGEST else known
 
 
@@ -202,7 +202,7 @@ def _close(a: float, b: float) -> bool:
 
 @njit(cache=True)
 def _scattered(scatter: Floats, fresh: Floats, forget: float) -> Floats:
-    """Take fresh values into count, mean and mean square (in place); the relative standard error of each mean."""
+    """Update count, mean and mean square in place; returns the relative standard error of each mean."""
     errors = np.zeros(len(fresh))
     for i in range(len(fresh)):
         if np.isfinite(fresh[i]):

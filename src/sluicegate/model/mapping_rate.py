@@ -5,10 +5,10 @@ A task with q_s threads on slot s, tau = sum of q_s in all, sustains
     sum over s of I(q_s)               if each slot gets rows in proportion to I(q_s): slot-aware routing
     min over s of I(q_s) tau/q_s       if each thread gets as many rows as the next: even routing
 
-and the pipeline the least over tasks of that, divided by the task's rows for each row of the pipeline. The paper
-predicts the sum although its platform routes evenly; the sum is never below the even rate, and routing in the shares
-given here reaches it. At a rate r <= I(q) a slot uses r/I(q) of C(q) and M(q); above I(q) it can do no more. As in the
-paper, tasks on one slot are taken not to disturb each other.
+and the pipeline sustains the least over tasks of that, divided by the task's rows for each row of the pipeline. The
+paper predicts the sum although its platform routes evenly; the sum is never below the even rate, and routing in the
+shares given here reaches it. At a rate r <= I(q) a slot uses r/I(q) of C(q) and M(q); above I(q) usage stays at that
+maximum. As in the paper, tasks on one slot are assumed not to interfere with each other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sluicegate.model.traffic import visits
 
 
 class Routing(Enum):
-    """How the rows of a task are shared out over its slots."""
+    """How the rows of a task are distributed over its slots."""
 
     EVEN = "even"
     SLOT_AWARE = "slot-aware"
@@ -33,13 +33,13 @@ class Routing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TaskRate:
-    """A task by slot: its threads and the rate I(q_s) they sustain there."""
+    """One task's threads per slot and the rate I(q_s) that they sustain there."""
 
     threads: Mapping[str, int]
     slot_per_s: Mapping[str, float]
 
     def rate_per_s(self, routing: Routing) -> float:
-        """The rate it sustains; 0 without threads."""
+        """The rate that the task sustains; 0 without threads."""
         if routing is Routing.SLOT_AWARE:
             return math.fsum(self.slot_per_s.values())
         total = sum(self.threads.values())
@@ -54,7 +54,7 @@ class TaskRate:
 
 @dataclass(frozen=True, slots=True)
 class MappingRate:
-    """What a mapping sustains: every task, and the pipeline's rate under both routings."""
+    """The rates that a mapping sustains: per task, and for the pipeline under either routing."""
 
     tasks: Mapping[str, TaskRate]
     visits: Mapping[str, float]
@@ -67,7 +67,7 @@ class MappingRate:
 
 @dataclass(frozen=True, slots=True)
 class VmLoad:
-    """What a VM with ``slots`` slots uses; CPU and memory count in slots."""
+    """CPU and memory that a VM with ``slots`` slots uses, in units of a slot."""
 
     slots: int
     cpu: float
@@ -75,7 +75,7 @@ class VmLoad:
 
 
 def task_rate(profile: TaskProfile, threads: Mapping[str, int]) -> TaskRate:
-    """One task with ``threads`` by slot.
+    """The rates of one task with ``threads`` by slot.
 
     >>> from sluicegate.domain import ProfilePoint
     >>> points = (ProfilePoint(1, 3.0, 0.1, 0.1), ProfilePoint(40, 20.0, 0.3, 0.1), ProfilePoint(60, 40.0, 0.5, 0.2))
@@ -88,7 +88,7 @@ def task_rate(profile: TaskProfile, threads: Mapping[str, int]) -> TaskRate:
 
 
 def mapping_rate(topology: Topology, placement: Placement) -> MappingRate:
-    """What ``placement`` sustains. A task that rows reach and that has no thread makes it 0."""
+    """The rates that ``placement`` sustains; 0 if a task that rows reach has no thread."""
     by_task = _threads_by_task(placement)
     tasks = {o.name: task_rate(profile_of(o), by_task.get(o.name, {})) for o in topology.operators}
     reach = dict(zip(topology.names, map(float, visits(topology)), strict=True))
@@ -102,7 +102,7 @@ def vm_loads(
     routing: Routing = Routing.EVEN,
     endpoint_cpu: float = ENDPOINT_CPU,
 ) -> dict[str, VmLoad]:
-    """CPU and memory of each VM when the pipeline takes in ``pipeline_per_s``; a source or a sink is a thread too."""
+    """CPU and memory of each VM at a pipeline rate of ``pipeline_per_s``, with the threads of sources and sinks."""
     if not (math.isfinite(pipeline_per_s) and pipeline_per_s >= 0):
         raise BadInput(f"pipeline rate {pipeline_per_s}: give a finite rate, 0 or more, per second")
     predicted = mapping_rate(topology, placement)

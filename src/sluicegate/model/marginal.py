@@ -1,4 +1,4 @@
-"""How many instances pay for themselves (Es-Stream Eq 8 to 11, algorithm 1).
+"""The number of instances with the least weighted cost of instances and queue (Es-Stream Eq 8 to 11, algorithm 1).
 
     z(k) = beta k + (1 - beta) Q(k),   Q(k) the mean number of rows in the operator, M/M/k
     k*:  Q(k*) - Q(k*+1) <= beta/(1-beta) <= Q(k*-1) - Q(k*)
@@ -22,15 +22,15 @@ from sluicegate.domain.topology import require, require_number
 from sluicegate.model.erlang import erlang_b, fewest_stable, mean_in_system, wait_from_b
 
 _MOST = 2**53
-"""Counts above it are no longer exact as floats."""
+"""Integers above it are not exact as floats."""
 
 
 @dataclass(frozen=True, slots=True)
 class BestServers:
-    """k*, and the two gains of Eq 11 around it, in rows off the queue.
+    """k*, and the two gains of Eq 11 around it, in rows by which the queue gets shorter.
 
-    ``last_gain`` is what the k*-th instance brought (``inf`` where one fewer could not keep up); ``next_gain`` is what
-    one more would bring. ``keeps_up`` is false, and both gains are infinite, where ``most`` instances are too few.
+    ``last_gain`` is the gain of the k*-th instance (``inf`` if one fewer could not keep up); ``next_gain`` is that of
+    one more. ``keeps_up`` is false, and both gains are infinite, if ``most`` instances are too few.
     """
 
     servers: int
@@ -51,7 +51,7 @@ def weighted_cost(arrivals_per_s: float, service_per_s: float, servers: int, bet
 
 
 def best_servers(arrivals_per_s: float, service_per_s: float, beta: float, most: int = 1_000_000) -> BestServers:
-    """The k, ``most`` at most, with the least z(k): algorithm 1, in one pass of Erlang's recursion.
+    """The k of at most ``most`` with the least z(k): algorithm 1, in one pass of Erlang's recursion.
 
     >>> found = best_servers(3, 1, beta=0.25)
     >>> found.servers, round(found.last_gain, 3), round(found.next_gain, 3), round(found.price, 3)
@@ -79,7 +79,7 @@ def _search(arrivals_per_s: float, service_per_s: float, price: float, most: int
     offered = arrivals_per_s / service_per_s
     k = fewest_stable(arrivals_per_s, service_per_s)
     b = erlang_b(offered, k)
-    # The rows in service are the same at every k: differences of the queue alone do not cancel.
+    # The mean number of rows in service is the same at every k: comparing queues alone avoids cancellation.
     queue = arrivals_per_s * wait_from_b(b, arrivals_per_s, service_per_s, k)
     last_gain = math.inf
     while True:

@@ -1,11 +1,11 @@
-"""The micro-batch law: what holds where rows are served in batches, as Spark Structured Streaming serves them.
+"""The micro-batch law: batch duration and latency of rows processed in batches, as in Spark Structured Streaming.
 
 A batch of n rows on k processors takes
 
     b(n) = o + c k + n/(k mu)
 
 o: planning, commit and log writes; c: launching one task; mu: rows per second of one processor. With arrivals at
-lambda and batches back to back each batch takes in what arrived during the one before, so its length settles at
+lambda and batches back to back each batch reads the rows that arrived during the previous one, so its length settles at
 
     b* = (o + c k)/(1 - rho),  rho = lambda/(k mu) < 1
 
@@ -14,7 +14,7 @@ A row waits for half a batch on average and then through one, but is readable be
     E[T] = 1.5 b* - t_commit            back to back
     E[T] = T/2 + b(lambda T) - t_commit  a batch every T > b* seconds
 
-E[T] is convex in k, so DRS's greedy stays optimal, but unlike Erlang's it turns up again: the least is at
+E[T] is convex in k, so DRS's greedy stays optimal, but unlike Erlang's it has a minimum, at
 k* = a + sqrt(a (o + c a)/c), a = lambda/mu. More processors than that make every batch slower.
 """
 
@@ -32,7 +32,7 @@ from sluicegate.errors import BadInput
 def settled_batch_s(
     arrivals_per_s: float, service_per_s: float, processors: int, overhead_s: float, per_task_s: float
 ) -> float:
-    """b*: the length batches settle at when run back to back; ``inf`` where they only grow."""
+    """b*: the length at which back-to-back batches settle; ``inf`` if they grow without bound."""
     spare = 1.0 - arrivals_per_s / (processors * service_per_s)
     if spare <= 0.0:
         return math.inf
@@ -40,7 +40,7 @@ def settled_batch_s(
 
 
 def batch_s(rows: float, processors: int, service_per_s: float, costs: BatchCosts) -> float:
-    """b(n).
+    """b(n): the duration of a batch of ``rows``.
 
     >>> round(batch_s(1000, 4, 500.0, BatchCosts(0.137, 0.029)), 3)
     0.753
@@ -65,7 +65,7 @@ def mean_sojourn_s(
 
 
 def best_processors(arrivals_per_s: float, service_per_s: float, costs: BatchCosts) -> float:
-    """k*, where the mean sojourn is least; ``inf`` when launching a task costs nothing.
+    """k*, which minimises the mean sojourn; ``inf`` when launching a task costs nothing.
 
     >>> round(best_processors(800, 500.0, BatchCosts(0.137, 0.029)), 2)
     4.78

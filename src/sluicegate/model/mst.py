@@ -6,12 +6,12 @@
 
 The residuals are in units of MST for form 1 too, though it is fitted to 1/MST. With rho = 0.5 this is Eq 4.
 
-A fitted curve need not be a sensible one. Our guards:
-- n samples of d sizes carry at most min(d, n - 1) coefficients: higher terms are left out, down to MST = w m. One
-  sample says nothing about sigma: 10% of it is assumed.
+A fitted curve may be implausible. Our guards:
+- n samples of d sizes carry at most min(d, n - 1) coefficients: higher terms are left out, down to MST = w m. With one
+  sample sigma is unknown: 10% of the sample is assumed.
 - Form 1 drops terms while it has a pole or is negative anywhere in the sizes predicted. (Five sizes leave it one degree
   of freedom: with 5% noise its last term often turns 1/MST negative before 128.)
-- Beyond the largest measured size no curve scales better than in proportion: a fit that does heads for a pole.
+- Beyond the largest measured size no curve may scale better than linearly: a fit that does approaches a pole.
 - No size beyond the curve's maximum is ever chosen.
 """
 
@@ -37,7 +37,7 @@ _TERMS: dict[Form, tuple[int, ...]] = {1: (-1, 0, 1, 2), 2: (1, 0, 2)}  # powers
 
 @dataclass(frozen=True, eq=False)
 class MstModel:
-    """A fitted curve over 1..``largest`` machines, and how far measurements lie from it."""
+    """A fitted curve over 1..``largest`` machines, and the standard deviation of measurements from it."""
 
     form: Form
     weights: Floats
@@ -53,14 +53,14 @@ class MstModel:
         return float(curve[machines - 1])
 
     def probability(self, machines: int, rate_per_s: float, extra_variance: float = 0.0) -> float:
-        """P(MST(m) > lambda) of a load known up to ``extra_variance`` (Eq 8, 17 and 20)."""
+        """P(MST(m) > lambda) for a load whose variance is ``extra_variance`` (Eq 8, 17 and 20)."""
         spare, sd = self.mean_per_s(machines) - rate_per_s, self._sd(extra_variance)
         return float(ndtr(spare / sd)) if sd > 0 else float(spare > 0)
 
     def fewest(
         self, rate_per_s: float, rho: float = 0.5, extra_variance: float = 0.0, most: int | None = None
     ) -> tuple[int, bool]:
-        """The fewest machines with P(MST > rate) >= ``rho``, up to ``most``; or the best there is, and ``False``.
+        """The fewest machines, at most ``most``, with P(MST > rate) >= ``rho``; else the best size, and ``False``.
 
         >>> line = choose_model([(m, 10.0 * m) for m in (3, 4, 6, 8, 24)])
         >>> line.fewest(95.0), line.fewest(95.0, most=8)
@@ -78,7 +78,7 @@ class MstModel:
         return int(np.searchsorted(curve, curve[-1])) + 1, False
 
     def with_sample(self, machines: int, rate_per_s: float) -> MstModel:
-        """Refitted with one sample more. The form stays: online learning does not choose again."""
+        """The model refitted with one more sample. The form stays: online learning does not choose it again."""
         return fit_model(self.samples.with_one(machines, rate_per_s), self.form, self.largest)
 
     @cached_property
@@ -92,7 +92,7 @@ class MstModel:
 
     @cached_property
     def _best_so_far(self) -> Floats:
-        # its first element above a rate is the curve's first, and it stays flat beyond the maximum
+        # sorted for searchsorted: its first element above a rate is the curve's first; flat beyond the maximum
         return np.maximum.accumulate(self._curve)
 
     def _sd(self, extra_variance: float) -> float:
@@ -100,7 +100,7 @@ class MstModel:
 
 
 def fit_model(samples: MstSamples, form: Form, largest: int = LARGEST) -> MstModel:
-    """Least squares of one form, with as many terms as the samples carry."""
+    """Least-squares fit of one form, with as many terms as the samples support."""
     if largest < 1:
         raise BadInput(f"largest is {largest}: predict at least 1 machine")
     terms = min(len(_TERMS[form]), len(samples.sizes), max(1, samples.number - 1))
@@ -118,11 +118,11 @@ def choose_model(
     threshold: float = 0.05,
     largest: int = LARGEST,
 ) -> MstModel:
-    """The better of both forms, fitted to ``training``.
+    """Fit both forms to ``training`` and return the better one.
 
     Better is the smaller squared error over the ``validation`` samples of sizes at which the forms differ by more
-    than ``threshold`` (relative); without any, the smaller training error, taken per degree of freedom (Eq 6) as the
-    forms differ in coefficients. Form 2 on a tie: it has fewer. Validation samples decide, they are not trained on.
+    than ``threshold`` (relative); without any, the smaller training error per degree of freedom (Eq 6), as the forms
+    differ in coefficients. Form 2 wins a tie: it has fewer. Validation samples are not trained on.
 
     >>> choose_model([(m, 100.0 * m / (1 + 0.1 * m)) for m in (3, 4, 6, 8, 24)]).form
     1
@@ -145,7 +145,7 @@ def disagreeing_sizes(one: MstModel, other: MstModel, threshold: float = 0.05) -
 
 
 def most_disagreeing(one: MstModel, other: MstModel, threshold: float = 0.05) -> int | None:
-    """The unmeasured size at which two models differ most, relative to the larger; ``None`` where nowhere enough.
+    """The unmeasured size at which two models differ most, relative to the larger; ``None`` if below ``threshold``.
 
     >>> few = samples_of([(1, 90.0), (2, 150.0), (4, 200.0), (1, 91.0), (2, 151.0), (4, 201.0)])
     >>> most_disagreeing(fit_model(few, 1, largest=8), fit_model(few, 2, largest=8))
@@ -161,7 +161,7 @@ def most_disagreeing(one: MstModel, other: MstModel, threshold: float = 0.05) ->
 def _regressed(samples: MstSamples, form: Form, terms: int) -> Floats:
     target = samples.mean_inverse_s if form == 1 else samples.mean_per_s
     columns = samples.sizes[:, None] ** np.array(_TERMS[form][:terms], dtype=np.float64)
-    # columns from 1/24 to 24^2 are brought to one length, or rounding would decide on the rank
+    # columns range from 1/24 to 24^2: they are normalised, or rounding would determine the rank
     lengths = np.linalg.norm(columns, axis=0)
     root = np.sqrt(samples.counts)
     found = np.linalg.lstsq(root[:, None] * columns / lengths, root * target)[0]
@@ -179,7 +179,7 @@ def _positive(weights: Floats, size: int) -> bool:
 
 
 def _guarded(model: MstModel, size: int) -> Floats:
-    """The curve over 1..``size``: not negative, zero from a pole on, at most in proportion beyond what was measured."""
+    """The curve over 1..``size``: not negative, zero from a pole on, at most linear beyond the measured sizes."""
     measured = min(model.samples.largest, size)
     value = _polynomial(model.weights, model.form, size)
     if model.form == 1:

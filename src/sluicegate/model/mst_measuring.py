@@ -1,11 +1,11 @@
-"""When a job that runs flat out has shown its maximum sustainable throughput: the K out of N rule, or a known mean.
+"""Stopping rules for measuring the maximum sustainable throughput of a saturated job: K out of N, or a known mean.
 
-Of the last N = 5 throughput samples at least K = 4 lie within +-delta = 5% of the sample before them. The first of
-the N has one before it too, so N + 1 samples are needed.
+K out of N: of the last N = 5 throughput samples at least K = 4 lie within +-delta = 5% of the sample before them. The
+first of the N is compared with its predecessor too, so N + 1 samples are needed.
 
-On a machine that does other work too, samples scatter by more than delta for as long as one looks, while their mean is
-known better and better. So 2 N samples count as well where the 95% interval of their mean is within +-delta and the
-means of both halves are that close: a throughput that still rises has halves that differ.
+On a machine with other load, samples may scatter by more than delta for ever, while the error of their mean shrinks. So
+2 N samples suffice as well if the 95% interval of their mean is within +-delta and the means of both halves are that
+close: a throughput that still rises has halves that differ.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _T_95 = 2.26
 
 
 def converged(samples_per_s: Sequence[float], latest: int = 5, steady: int = 4, delta: float = 0.05) -> bool:
-    """Whether ``steady`` of the ``latest`` samples are within ``delta`` of the one before.
+    """Whether at least ``steady`` of the ``latest`` samples are within ``delta`` of the one before.
 
     >>> converged([10.0, 80.0, 99.0, 100.0, 101.0, 99.0, 100.0])
     True
@@ -39,7 +39,7 @@ def converged(samples_per_s: Sequence[float], latest: int = 5, steady: int = 4, 
 
 
 def mean_known(samples_per_s: Sequence[float], latest: int = 5, delta: float = 0.05) -> bool:
-    """Whether the last 2 ``latest`` samples scatter about a mean that is known within ``delta`` and does not move.
+    """Whether the mean of the last 2 ``latest`` samples is known within ``delta`` and equal in both halves within it.
 
     >>> mean_known([90.0, 110.0, 92.0, 108.0, 95.0, 105.0, 89.0, 112.0, 91.0, 109.0], delta=0.1)
     True

@@ -1,4 +1,4 @@
-"""Measured throughputs of some sizes, kept so that regression over them is exact and memory does not grow.
+"""Summary statistics of measured throughputs per size: regression on them is exact and memory does not grow.
 
 Of the samples tau of one size m only their number, mean, sum of squared deviations and mean of 1/tau are kept: the
 least squares of tau or 1/tau on functions of m, and the residual sum of squares in units of tau, need no more.
@@ -17,7 +17,7 @@ from sluicegate.errors import BadInput
 
 Floats = NDArray[np.float64]
 
-# A rate beyond it is no bound at all (an operator that next to nothing reaches); its square must stay a number.
+# Rates are capped here so that squares stay finite; an operator that almost no rows reach can give a larger one.
 _UNBOUNDED_PER_S = 1e100
 
 
@@ -44,7 +44,7 @@ class MstSamples:
         return float(np.sum(self.spread + self.counts * (self.mean_per_s - predicted_per_s) ** 2))
 
     def with_one(self, machines: int, rate_per_s: float) -> MstSamples:
-        """One sample more (means and spread by Welford's update)."""
+        """The samples with one added (means and spread by Welford's update)."""
         _check(machines, rate_per_s)
         rate_per_s = min(rate_per_s, _UNBOUNDED_PER_S)
         at = int(np.searchsorted(self.sizes, machines))

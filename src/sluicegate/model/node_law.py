@@ -1,14 +1,14 @@
-"""The law of a node: the processor time of all batches in a second must fit the cores that are free for them.
+"""CPU model of the nodes: the CPU time of all batches per second must fit the free cores.
 
     cores needed = sum over operators i of  (a + c k_i)/T_i + r_i lambda_i
 
-a seconds of processor time a batch, c a task, r_i a row of operator i; T_i seconds from one batch's start to the next,
-lambda_i rows a second. Where that exceeds the cores, batches take longer than their own law says, and more tasks make
-it worse: each costs c again and adds nothing. Longer paces and fewer tasks need less.
+a is CPU seconds per batch, c per task, r_i per row of operator i; T_i is seconds from one batch start to the next,
+lambda_i rows per second. If that exceeds the cores, batches take longer than the micro-batch law says, and more tasks
+make it worse: each costs c again without adding capacity. Longer paces and fewer tasks need fewer cores.
 
-The coefficients are learned from looks: the processor time that the executors and all below them took (Python workers
-and, in local mode, the driver are in it) against the batches, tasks and rows of the same time. A ridge regression with
-a prior: rows are first taken to compute for all of their service time, batches and tasks to cost what is usual.
+The coefficients are learned from observations: the CPU time that the executors and their child processes used (Python
+workers and, in local mode, the driver are included) against the batches, tasks and rows of the same time. This is a
+ridge regression with a prior: a row uses CPU for all of its service time, a batch and a task cost usual values.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from sluicegate.domain import Cores, Observation, Topology
 Floats = NDArray[np.float64]
 
 _PER_BATCH_S, _PER_TASK_S = 0.05, 0.02
-"""Before anything is measured; each as uncertain as itself."""
+"""Prior means; the standard deviation of each is as large as its mean."""
 _FORGET = 0.98
-"""Of what was learned, a look. At 0.96 and 0.99 half of it is forgotten after 17 and 69 looks."""
+"""Weight kept per observation. At 0.96 and 0.99 half is forgotten after 17 and 69 observations."""
 _BLEND = 0.8
-"""Loads and batches are not counted over the same seconds: both are summed with this weight of the past first."""
+"""Weight of the past in running sums of CPU time and batches, as both are not counted over the same seconds."""
 _NOISE_CORE_S = 0.3
 _LEAST_LOOKS = 5
 _MOST_OPERATORS = 300
-"""Of larger pipelines the regression would take longer than a look."""
+"""For larger pipelines the regression would take longer than a polling interval."""
 FILLED = 0.9
-"""The share of the free cores that batches may fill: beyond it they wait for each other. 0.8 asks for cores that a
-batch every second would not miss, at 1.0 a burst already makes batches late."""
+"""The share of the free cores that batches may use; above it they delay each other. 0.8 requests cores that a batch
+every second does not need, at 1.0 any burst makes batches late."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeLaw:
-    """What was learned. ``precision`` and ``moment`` are the regression's sums, the prior apart."""
+    """The learned state. ``precision`` and ``moment`` are the regression's sums without the prior."""
 
     names: tuple[str, ...]
     precision: Floats
@@ -55,11 +55,11 @@ class NodeLaw:
 
     @classmethod
     def start(cls, topology: Topology) -> NodeLaw:
-        """Nothing is known; nothing is laid out either, before the cores of a node are known."""
+        """The initial state; arrays stay empty until the cores of a node are known."""
         return cls(topology.names, np.zeros((0, 0)), np.zeros(0), np.zeros(0))
 
     def after(self, seen: Observation, topology: Topology) -> NodeLaw:
-        """With one more look; unchanged where the cores of no node are known."""
+        """The state after one more observation; unchanged if the cores of no node are known."""
         nodes = [node for node in seen.nodes if node.cores]
         if not nodes or len(self.names) > _MOST_OPERATORS:
             return self
@@ -106,7 +106,7 @@ class NodeLaw:
 def cores_needed(
     cores: Cores, arrivals_per_s: Mapping[str, float], processors: Mapping[str, int], every_s: Mapping[str, float]
 ) -> float:
-    """The cores that batches keep busy, each operator's started every ``every_s``.
+    """The cores that batches keep busy if each operator starts one every ``every_s``.
 
     >>> cores = Cores(0.1, 0.05, {"a": 0.002}, there=2.0, free=1.0)
     >>> [round(cores_needed(cores, {"a": 150.0}, {"a": k}, {"a": T}), 3) for k, T in ((2, 0.25), (8, 0.5), (2, 1.0))]

@@ -3,7 +3,7 @@
     SK = n sum (R - mean)^3 / ((n-1)(n-2) sigma^3),   sigma the population deviation
 
 Above 0 most nodes carry less than the mean, below 0 most carry more. n counts the nodes the application uses, not
-the cluster. With fewer than 3 nodes, or all at one load, SK is undefined: we take 0 and say so.
+the cluster's. With fewer than 3 nodes, or all at one load, SK is undefined: it is taken as 0, with a note.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from sluicegate.errors import BadInput
 
 _SAME_LOAD = 1e-9
-"""Deviations below it are rounding, and their cube says nothing."""
+"""Deviations below it are rounding errors, so their cube is meaningless."""
 
 
 @dataclass(frozen=True, slots=True)

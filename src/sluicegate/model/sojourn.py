@@ -1,17 +1,17 @@
-"""Time from source to sink: mean and quantiles, per operator and end to end.
+"""Predicts the time from source to sink: mean and quantiles, per operator and end to end.
 
 Mean, DRS Eq 4: E[T] = sum of (lambda_i/lambda_0) E[T_i].
 
 Per operator the quantiles are exact for M/M/k (an exponential service after a wait that is zero with probability 1 - C
-and exponential otherwise) and for micro-batches (uniform wait, then one batch); where the service is not exponential a
-gamma law with the same mean and variance stands in. End to end, let M_i and V_i be mean and variance of the time a
-row and its descendants still spend once it enters operator i:
+and exponential otherwise) and for micro-batches (uniform wait, then one batch); where the service is not exponential
+they are approximated by a gamma distribution with the same mean and variance. End to end, let M_i and V_i be mean and
+variance of the remaining time of a row and its descendants once it enters operator i:
 
     M = E[T] + P M        V = Var[T] + P V + spread of the routing
 
-and a gamma law with the mean and variance seen from the sources gives the quantiles. Sojourns at different operators
-are taken as independent, which Jackson networks without overtaking satisfy. Where the selectivities out of an operator
-sum to at most 1, a row takes one of the edges; otherwise each edge copies it independently.
+and a gamma distribution with the mean and variance seen from the sources gives the quantiles. Sojourns at different
+operators are assumed independent, which Jackson networks without overtaking satisfy. Where the selectivities out of an
+operator sum to at most 1, a row takes one of the edges; otherwise each edge copies it independently.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LEVELS = (0.5, 0.95, 0.99)
 def predict(
     topology: Topology, stations: Stations, processors: Mapping[str, int], sustained_per_s: float
 ) -> Prediction:
-    """What ``processors`` would give; ``inf`` where an operator cannot keep up."""
+    """Predicted sojourns and utilisation under ``processors``; ``inf`` where an operator cannot keep up."""
     k = np.array([processors[name] for name in topology.names], dtype=np.int64)
     mean, quantiles = stations.mean_s(k), operator_quantiles_s(stations, k)
     arrivals, used = stations.laws.arrivals_per_s, stations.offered / k
@@ -48,7 +48,7 @@ def predict(
 
 
 def operator_quantiles_s(stations: Stations, processors: Counts) -> Floats:
-    """Rows: p50, p95, p99; columns: operators."""
+    """Sojourn quantiles. Rows: p50, p95, p99; columns: operators."""
     moments = stations.moments(processors)
     rows = [[_quantile(stations.laws, moments, i, level) for i in range(len(stations.names))] for level in LEVELS]
     return np.array(rows)
@@ -68,14 +68,14 @@ def end_to_end(topology: Topology, stations: Stations, processors: Counts) -> So
 
 
 def quantile_s(topology: Topology, stations: Stations, processors: Counts) -> dict[str, float]:
-    """End-to-end values by the names goals use: mean, p50, p95, p99."""
+    """End-to-end sojourn by the names used in goals: mean, p50, p95, p99."""
     sojourn = end_to_end(topology, stations, processors)
     values = (sojourn.mean_s, sojourn.p50_s, sojourn.p95_s, sojourn.p99_s)
     return {what: value for what, value in zip(("mean", "p50", "p95", "p99"), values, strict=True) if value is not None}
 
 
 def gamma_quantile(mean: float, variance: float, level: float) -> float:
-    """Quantile of the gamma law with this mean and variance; the mean itself where nothing varies.
+    """Quantile of the gamma distribution with this mean and variance; the mean itself if the variance is zero.
 
     >>> round(gamma_quantile(1.0, 1.0, 0.95), 4), gamma_quantile(2.0, 0.0, 0.95)
     (2.9957, 2.0)
@@ -130,7 +130,7 @@ def _variance_from_sources(topology: Topology, moments: Moments) -> float:
 
 
 def _routing_variance(flow: Flow, onward: Floats) -> Floats:
-    """Var of the time still to come that is due to which, and how many, edges a row takes."""
+    """Variance of the remaining time due to which, and how many, edges a row takes."""
     squares = onward * onward
     one_of_them = flow.expected(squares) - flow.expected(onward) ** 2
     copies = np.asarray(flow.odd @ squares, dtype=np.float64)
@@ -139,7 +139,7 @@ def _routing_variance(flow: Flow, onward: Floats) -> Floats:
 
 
 def _entering_variance(topology: Topology, onward: Floats, spread: Floats) -> float:
-    """Variance over outside rows: each source is a mixture or a copier like an operator, sources are mixed by rate."""
+    """Variance over outside rows: a source routes or copies rows like an operator, sources are mixed by rate."""
     total = sum(topology.share_of(source) for source in topology.sources)
     first = second = 0.0
     for source in topology.sources:

@@ -1,16 +1,16 @@
-"""How long state takes to move, and a failed instance to be repaired (Es-Stream Eq 25, 26).
+"""Time to repartition an operator's state (RT) and to repair a failed instance (SR): Es-Stream Eq 25, 26.
 
     RT = max over old instances j of  S/(k* compute_j) + S/(k* bandwidth_j)
     SR = CI max over failed instances j of max(IR_j / receive_j, IR_j / mu_j)
 
 Our reading: S is the operator's whole state, j runs over the old instances, compute and bandwidth are those of the
-upstream that holds j's backup. IR is the rate of the rows one instance must be sent again. With the backup interval
-CI infinite the kept output, and with it SR, would have no bound: ``kept_for_s`` bounds it, as a backup is forced as
-soon as the kept rows are as many as may be kept.
+upstream that holds j's backup. IR is the rate of the rows to replay to one instance. With an infinite backup interval
+CI the kept output, and with it SR, would be unbounded: ``kept_for_s`` bounds it, as a backup is forced when the kept
+rows reach their limit.
 
-Figures: the paper gives no speeds and no loads, so these are readings, not checks. 42 MB over its 100 Mbit/s links
-take 0.227 s at 15 instances (its floor is 0.225 s, at a parallelism it does not print). Its 0.7 s of repair at CI = 2 s
-follows if the failed instance was 35% busy.
+Figures: the paper gives no speeds and no loads, so these are interpretations, not verifications. 42 MB over its
+100 Mbit/s links take 0.227 s at 15 instances (its floor is 0.225 s, at a parallelism it does not print). Its 0.7 s of
+repair at CI = 2 s follows if the failed instance was 35% busy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sluicegate.domain.topology import require, require_number
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The upstream that holds the backup of one old instance: how fast it cuts state up, and sends it."""
+    """The upstream that holds the backup of one old instance: how fast it splits and sends state."""
 
     compute_bytes_per_s: float
     bandwidth_bytes_per_s: float
@@ -35,7 +35,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """One failed instance: the rows it had per second, how fast it gets them again and works them off."""
+    """One failed instance: its rows per second, and the rates at which it receives and processes replayed rows."""
 
     replayed_per_s: float
     receive_per_s: float
@@ -48,7 +48,7 @@ class Replay:
 
 
 def repartition_s(state_bytes: float, new_instances: int, holders: Sequence[Holder]) -> float:
-    """RT, Eq 25: 0 where no old instance holds state.
+    """RT, Eq 25, in seconds; 0 if no old instance holds state.
 
     >>> link = Holder(compute_bytes_per_s=1e9, bandwidth_bytes_per_s=12.5e6)
     >>> [round(repartition_s(42e6, k, [link] * 3), 3) for k in (3, 6, 15)]
@@ -61,7 +61,7 @@ def repartition_s(state_bytes: float, new_instances: int, holders: Sequence[Hold
 
 
 def kept_for_s(interval_s: float, rows_per_s: float, most_rows: float) -> float:
-    """Seconds of output kept at most: the interval, or less where ``most_rows`` are reached before its end.
+    """The most seconds of output kept: the interval, or less if ``most_rows`` are reached before its end.
 
     >>> kept_for_s(2.0, 100.0, most_rows=1000), kept_for_s(float("inf"), 100.0, most_rows=1000)
     (2.0, 10.0)
@@ -73,7 +73,7 @@ def kept_for_s(interval_s: float, rows_per_s: float, most_rows: float) -> float:
 
 
 def repair_s(interval_s: float, failed: Sequence[Replay], most_rows: float) -> float:
-    """SR, Eq 26, with each instance's kept output bounded by ``most_rows``; 0 where nothing is replayed.
+    """SR, Eq 26, in seconds, with each instance's kept output bounded by ``most_rows``; 0 if nothing is replayed.
 
     >>> repair_s(2.0, [Replay(35.0, 1000.0, 100.0)], most_rows=1e6)
     0.7

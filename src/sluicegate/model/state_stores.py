@@ -1,11 +1,11 @@
-"""What many state partitions cost a batch that carries little state, and what fewer of them would save.
+"""Estimates what many state partitions cost a batch with little state, and how much fewer of them would save.
 
-Every batch commits every store, whether it has rows or not, one after the other within a task. With N stores, k tasks
-at once and C seconds of task time for all commits, n stores instead of N make a batch shorter by about
+Every batch commits every store, with or without rows, one after the other within a task. With N stores, k concurrent
+tasks and C seconds of task time for all commits, n stores instead of N make a batch shorter by about
 
     C (1 - n/N) / k
 
-since what one commit takes depends little on how few rows it has.
+since the time of one commit hardly depends on its row count when that is small.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _MANY = 64
-"""From so many partitions on it is worth saying. At half, 32 partitions are; at double, 100 are not."""
+"""Fewest partitions that advice is given for. At half, 32 partitions get it; at double, 100 do not."""
 _FEW_ROWS = 1000
-"""With so many rows a partition or more, the rows are what costs."""
+"""Rows per partition from which on the rows, not the commits, dominate the cost."""
 _FEWEST = 8
 
 
 @dataclass(frozen=True, slots=True)
 class StoresSeen:
-    """A usual batch: stores, rows in them, task time of all commits (0: unknown), its duration, tasks at once."""
+    """A typical batch: stores, rows in them, task time of all commits (0: unknown), duration, concurrent tasks."""
 
     partitions: int
     rows: int
@@ -44,7 +44,7 @@ class StoresSeen:
 
 
 def fewer_stores(most_tasks: int) -> int:
-    """Two for every task that will ever run at once, so that shares can be even: 8, 16, 32 ...
+    """The least of 8, 16, 32, ... that gives two stores to each of ``most_tasks``, so that shares can be even.
 
     >>> fewer_stores(1), fewer_stores(6), fewer_stores(8)
     (8, 16, 16)
@@ -56,7 +56,7 @@ def fewer_stores(most_tasks: int) -> int:
 
 
 def advice(seen: StoresSeen, most_tasks: int, checkpoint: str = "CHECKPOINT", rocksdb: bool = True) -> str | None:
-    """What to do about it in one line, with the gain to expect; ``None`` where there is nothing to gain."""
+    """One line of advice with the expected gain; ``None`` if there is nothing to gain."""
     fewer = fewer_stores(most_tasks)
     if not seen.too_many or fewer >= seen.partitions:
         return None

@@ -1,8 +1,8 @@
-"""All operators of a pipeline as arrays, each under the law that holds for it.
+"""Latency models of all operators of a pipeline, as arrays.
 
-The law follows from how an operator runs: micro-batches (``Operator.batch`` set) or a queue with servers, which is
-M/M/k, or GI/G/k through the factor (a + s)/2 on the wait (DRS Eq 5). Arrays keep ten thousand operators cheap; the
-compiled pieces below serve the predictions and the greedy planner alike.
+The model depends on how an operator runs: micro-batches (``Operator.batch`` set) or a queue with servers, which is
+M/M/k, or GI/G/k through the factor (a + s)/2 on the wait (DRS Eq 5). Arrays make ten thousand operators affordable; the
+compiled functions below are used by the predictions and by the greedy planner.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 KEEPS_UP = 0.95
-"""Of what an operator's processors can do: busier ones count as behind. At half, what is known of busy operators is not
-used. At 1, a queue that only just grows counts as none."""
+"""Utilisation above which an operator counts as not keeping up. At half, measurements of busy operators are not used.
+At 1, a slowly growing queue is missed."""
 
 
 class Laws(NamedTuple):
     """Arrays over the operators. A named tuple, so that compiled code can take it as one argument.
 
-    ``passing_per_s`` weighs an operator in E[T]: its arrivals (Eq 4), or where all run in batches the pipeline's rows
-    that pass it (``ways``). ``wait_factor`` is (a + s)/2. ``overhead_s`` is above 0 exactly where the operator runs in
-    batches.
+    ``passing_per_s`` is an operator's weight in E[T]: its arrivals (Eq 4), or if all operators run in batches the
+    pipeline's rows that pass it (``ways``). ``wait_factor`` is (a + s)/2. ``overhead_s`` is above 0 if and only if the
+    operator runs in batches.
     """
 
     arrivals_per_s: Floats
@@ -73,7 +73,7 @@ class Stations:
         return cls(topology.names, outside_per_s, Laws(arrivals, passing, *columns))
 
     def loaded(self, factor: float) -> Stations:
-        """The same under so many times the load."""
+        """The same stations under ``factor`` times the load."""
         laws = self.laws._replace(
             arrivals_per_s=self.laws.arrivals_per_s * factor, passing_per_s=self.laws.passing_per_s * factor
         )
@@ -85,7 +85,7 @@ class Stations:
         return replace(self, laws=self.laws._replace(wait_factor=ones, service_scv=ones))
 
     def queueing(self) -> Stations:
-        """The same stations without the micro-batch law: every operator a queue with servers, as DRS has it."""
+        """The same stations without the micro-batch law: every operator is a queue with servers, as in DRS."""
         none, laws = np.zeros(len(self.names)), self.laws
         queues = laws._replace(passing_per_s=laws.arrivals_per_s, overhead_s=none, per_task_s=none, commit_s=none)
         return replace(self, laws=queues)
@@ -99,14 +99,14 @@ class Stations:
 
     @property
     def weights(self) -> Floats:
-        """How much each counts in E[T]: visits per outside row, lambda_i/lambda_0 (Eq 4); zero where nothing enters."""
+        """Weight of each operator in E[T]: visits per outside row, lambda_i/lambda_0 (Eq 4); zero without arrivals."""
         if self.outside_per_s <= 0:
             return np.zeros_like(self.laws.passing_per_s)
         weights: Floats = self.laws.passing_per_s / self.outside_per_s
         return weights
 
     def moments(self, processors: Counts) -> Moments:
-        """Mean and variance of every operator's sojourn, and of its wait the probability and the mean length."""
+        """Mean and variance of every operator's sojourn, and the probability and mean length of its wait."""
         return Moments(*_moments(self.laws, np.asarray(processors, dtype=np.int64)))
 
     def mean_s(self, processors: Counts) -> Floats:

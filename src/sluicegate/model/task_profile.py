@@ -1,4 +1,4 @@
-"""What a task does with tau threads on one slot, read from its profile (model-driven scheduling, Section 5 and 6).
+"""Rate and usage of a task with tau threads on one slot, from its profile (model-driven scheduling, Section 5 and 6).
 
     I(tau)      the highest rate it sustains               between two measured points: the straight line
     C(tau)      the share of the slot's CPU at that rate   from 0 threads, 0 of each; beyond the last point: the
@@ -6,8 +6,8 @@
     T(omega)    the fewest MEASURED threads with I >= omega (over by at most the grid's width)
     tau_hat     the measured threads with the highest rate, omega_hat = I(tau_hat); among equals the fewest
 
-Holding the last value flatters a task whose rate falls with threads; measure further to see it fall. Usage counts
-above what the idle slot uses: (u - base)/(1 - base), on the paper's machines 2% of CPU and 13% of memory.
+Holding the last value overestimates a task whose rate falls with more threads; measure more points to see that. Usage
+is net of the idle slot's: (u - base)/(1 - base), with a base of 2% of CPU and 13% of memory on the paper's machines.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from sluicegate.domain import Operator, ProfilePoint, TaskProfile
 from sluicegate.errors import BadInput
 
 ROUNDING = 1e-9
-"""Relative slack when a rate or a share is held against its bound: sums of shares carry rounding errors."""
+"""Relative slack when a rate or a share is compared with its bound: sums of shares carry rounding errors."""
 
 ENDPOINT_CPU = 0.10
-"""CPU of the one thread of a source or a sink: the paper's fixed allocation. Its memory shares are lost; 0 here."""
+"""CPU of the one thread of a source or a sink: the paper's fixed allocation. Its memory share is unknown; 0 here."""
 
 _threads = attrgetter("threads")
 
 
 OFF = 0.25
-"""A measured rate this far off the profile's corrects it: at half of that noise would, at double a plan is far out."""
+"""Relative deviation at which a measured rate corrects the profile. Half: noise does. Double: plans are far off."""
 
 
 class Usage(NamedTuple):
@@ -54,10 +54,10 @@ def profile_of(operator: Operator) -> TaskProfile:
 
 
 def corrected(operator: Operator, rsd: float = 0.0) -> tuple[TaskProfile, str | None]:
-    """The operator's profile as what is observed of it says, and what was corrected, if anything was.
+    """The operator's profile, corrected by its observed rate, and the reason for the correction, if any.
 
-    A profile knows the rate of one task that it was measured with. Where the operator's own, as learned while it runs,
-    is further off than ``OFF`` and twice its relative standard error, all rates are taken in proportion.
+    A profile stores the rate of one task at which it was measured. If the operator's learned rate deviates from it by
+    more than ``OFF`` plus twice its relative standard error, all rates are scaled in proportion.
 
     >>> from dataclasses import replace
     >>> profile = TaskProfile("parse", (ProfilePoint(1, 300.0, 0.85, 0.1),), service_per_s=320.0)
@@ -91,7 +91,7 @@ def rate_per_s(profile: TaskProfile, threads: int) -> float:
 
 
 def usage(profile: TaskProfile, threads: int) -> Usage:
-    """C(tau) and M(tau): what ``threads`` on one slot use at their highest rate.
+    """C(tau) and M(tau): CPU and memory that ``threads`` on one slot use at their highest rate.
 
     >>> table = TaskProfile("table", (ProfilePoint(1, 3.0, 0.1, 0.25), ProfilePoint(3, 6.0, 0.3, 0.5)))
     >>> usage(table, 2), usage(table, 9)
@@ -104,7 +104,7 @@ def usage(profile: TaskProfile, threads: int) -> Usage:
 
 
 def usage_at(profile: TaskProfile, threads: int, arrivals_per_s: float) -> Usage:
-    """What ``threads`` on one slot use at ``arrivals_per_s``: in proportion, no more than at their highest rate."""
+    """Usage of ``threads`` on one slot at ``arrivals_per_s``: proportional to the rate, capped at their highest."""
     most = rate_per_s(profile, threads)
     share = min(1.0, arrivals_per_s / most) if most > 0 else 0.0
     cpu, memory = usage(profile, threads)
@@ -139,7 +139,7 @@ def best_within(profile: TaskProfile, threads: int) -> ProfilePoint:
 
 
 def net_share(used: float, idle: float) -> float:
-    """What a task uses above the idle slot, as a share of what the idle slot leaves.
+    """Usage net of the idle slot's, as a share of what the idle slot leaves free.
 
     >>> round(net_share(0.772, idle=0.02), 4), net_share(0.01, idle=0.02)
     (0.7673, 0.0)
@@ -150,7 +150,7 @@ def net_share(used: float, idle: float) -> float:
 
 
 def _between(profile: TaskProfile, threads: int) -> tuple[ProfilePoint | None, ProfilePoint, float]:
-    """The measured points around ``threads`` and how far it lies from the first to the second."""
+    """The measured points around ``threads`` and its relative position (0 to 1) between them."""
     points = profile.points
     at = bisect_right(points, threads, key=_threads)
     if at == 0:

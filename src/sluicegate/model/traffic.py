@@ -1,9 +1,9 @@
-"""Traffic equations: what each operator receives when the outside world sends at some rate.
+"""Traffic equations: the arrival rate at each operator for given source rates.
 
     lambda = external + P^T lambda,      P_ij = selectivity of the edge i -> j
 
-Without loops one pass upstream first solves them; loops make it a sparse linear solve. A loop whose gain is 1 or
-more has no steady state: rows multiply for ever. (DRS measures the rates; planning ahead needs them computed.)
+Solved with (I - P)^-1, computed once per graph. A loop whose gain is 1 or more has no steady state (rows multiply for
+ever) and is refused. DRS measures the arrival rates; planning for a future load needs them computed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DENSE_LOOP = 400
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flow:
-    """The routing of one graph, with (I - P)^-1 at hand: dense while small, factorised both ways when large.
+    """The routing of one graph with (I - P)^-1: a dense matrix if small, else LU factors of I - P and its transpose.
 
     ``odd`` holds f(1 - f) for the fraction f of each selectivity: the variance of how many copies an edge makes.
     ``one_way`` marks the operators whose rows take at most one of their edges (selectivities that sum to 1 or less).
@@ -47,7 +47,7 @@ class Flow:
         return arrivals
 
     def onward(self, own: Floats) -> Floats:
-        """What a row still gathers from each operator on, if it gathers ``own`` at each: (I - P)^-1 own."""
+        """The sum of ``own`` over all operators that a row passes from each operator on: (I - P)^-1 own."""
         if isinstance(self.inverse, tuple):
             return self.inverse[0].solve(own)
         gathered: Floats = self.inverse @ own
@@ -73,7 +73,7 @@ def _flow(graph: Graph) -> Flow:
 
 
 def flow_of(topology: Topology) -> Flow:
-    """The topology's routing, worked out once per graph. Raises where a loop's gain is 1 or more."""
+    """The topology's routing, cached per graph. Raises ``BadInput`` if a loop's gain is 1 or more."""
     return _flow(topology.graph)
 
 
@@ -103,7 +103,7 @@ def outside_rate(topology: Topology, rate_per_s: float) -> float:
 
 
 def pipeline_rate(topology: Topology, outside_per_s: float) -> float:
-    """The pipeline's rate when so many rows enter from all sources together: ``outside_rate`` undone."""
+    """The pipeline's rate when ``outside_per_s`` rows enter from all sources together: inverse of ``outside_rate``."""
     together = outside_rate(topology, 1.0)
     return outside_per_s / together if together > 0 else 0.0
 
@@ -117,7 +117,7 @@ def _routing(graph: Graph) -> csr_array[np.float64]:
 
 
 def _refuse_loops_that_grow(names: tuple[str, ...], routing: csr_array[np.float64]) -> None:
-    """Raise where a strongly connected part has a spectral radius of 1 or more; the error names the loop."""
+    """Raise if a strongly connected component has a spectral radius of 1 or more; the error names the loop."""
     parts, labels = connected_components(routing, directed=True, connection="strong")
     members: list[list[int]] = [[] for _ in range(parts)]
     for i, label in enumerate(labels):
@@ -135,7 +135,7 @@ def _refuse_loops_that_grow(names: tuple[str, ...], routing: csr_array[np.float6
 
 
 def _grows(part: csc_array[np.float64]) -> bool:
-    """Whether the radius of an irreducible part is 1 or more: it is below 1 exactly if (I - P) x = 1 has x >= 1."""
+    """Whether an irreducible part's radius is 1 or more: it is below 1 if and only if (I - P) x = 1 has x >= 1."""
     size = part.shape[0]
     try:
         x = splu(csc_array(eye_array(size) - part)).solve(np.ones(size))

@@ -1,12 +1,12 @@
-"""A row's way from a source to the end: which operators it passes, and how often.
+"""Expected number of times that a single path of a row, from source to sink, passes each operator.
 
-DRS's Eq 4 weighs an operator by its visits, lambda_i/lambda_0: all that becomes of a row is added up, both branches of
-a split and every word of a line. What is measured of micro-batches is how old a row is when what became of it comes
-out, much or little, and that is one way through the graph:
+DRS's Eq 4 weighs an operator by its visits, lambda_i/lambda_0, which sum over all descendants of a row: both branches
+of a split and every word of a line. The latency measured for micro-batches is instead the age of a row when its output
+is written, however many output rows it has, and that is one path through the graph:
 
     p_i = (share of the sources that lead to i) + sum over j that lead to i of  p_j s_ji
 
-    s_ji = r_j if j -> i leads back, r_j being the share of j's rows that go round again; else (1 - r_j)/(targets of j)
+    s_ji = r_j if j -> i leads back, r_j being the share of j's rows that loop again; else (1 - r_j)/(targets of j)
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from sluicegate.model.traffic import visits
 
 Floats = NDArray[np.float64]
 MOST_RETURNING = 0.95
-"""Of an operator's rows: beyond that, ways without an end would be predicted."""
+"""Cap on the share of an operator's rows that loop back; nearer to 1, paths of unbounded length would be predicted."""
 
 
 def in_batches(topology: Topology) -> bool:
-    """Whether a row's way counts, and not its visits: all operators run in batches."""
+    """Whether all operators run in batches, so that paths are counted instead of visits."""
     return all(operator.batch for operator in topology.operators)
 
 
 def one_way(topology: Topology, returning: Mapping[str, float] | None = None) -> Topology:
-    """Each row to one of the targets: back where a loop leads, onward all alike.
+    """The topology with each row sent to one target only: a share back along loops, the rest evenly over the others.
 
-    ``returning`` says for the operators that loops lead to which share of their rows has come round; where it is not
-    given, the selectivities of the edges that lead back do.
+    ``returning`` gives, for each operator that a loop leads back to, the share of rows that loop; without it, the
+    selectivities of the edges that lead back are used.
     """
     back = {e: e.selectivity if returning is None else returning.get(e.target, 0.0) for e in topology.edges_back}
     onward = Counter(edge.origin for edge in topology.edges if edge not in back)
@@ -55,7 +55,7 @@ def one_way(topology: Topology, returning: Mapping[str, float] | None = None) ->
 
 
 def passages(topology: Topology) -> Floats:
-    """For each operator how often a row passes it, in the order of the pipeline's ``names``.
+    """How often a row passes each operator on average, in the order of the pipeline's ``names``.
 
     >>> names = ("split", "left", "right", "join")
     >>> ways = (("source", "split"), ("split", "left"), ("split", "right"), ("left", "join"), ("right", "join"))
@@ -69,7 +69,7 @@ def passages(topology: Topology) -> Floats:
 
 @lru_cache(maxsize=64)
 def _passed(names: tuple[str, ...], edges: tuple[Edge, ...], shares: tuple[tuple[str, float], ...]) -> Floats:
-    """Worked out once a graph: the loop asks at every tick, for a graph that does not change."""
+    """Cached per graph: the control loop needs it at every tick and the graph seldom changes."""
     graph = Topology("ways", tuple(Operator(name, 1.0) for name in names), edges, dict(shares))
     found: Floats = visits(one_way(graph)) / (sum(share for _, share in shares) or 1.0)
     found.setflags(write=False)

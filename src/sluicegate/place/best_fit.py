@@ -1,10 +1,10 @@
-"""Open slots by what they have left, for best fit in two dimensions without a look at every slot.
+"""An index of open slots by room left, for best fit in two dimensions without scanning every slot.
 
 Best is the smallest CPU + memory left that is enough in both. Slots are kept in rows: a row holds a range of CPU left,
-sorted by the sum, and splits in two when it grows long. A search starts at the row of the CPU asked for; in each row
-only sums from what is asked for upwards can fit, and the first that fits is the row's best. It ends when no later row
-can hold a smaller sum than the best so far. Slots with equal rests are one entry, so a thousand alike cost what one
-does. A search looks at one row's entries and at the rows' heads, not at all slots.
+sorted by the sum, and splits in two when it grows long. A search starts at the row of the requested CPU; in each row
+only sums from the requested one upwards can fit, and the first that fits is the row's best. It ends when no later row
+can hold a smaller sum than the best so far. Slots with equal room are one entry, so a thousand equal ones cost as much
+as one. A search reads one row's entries and the heads of the others, not all slots.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import heapq
 from bisect import bisect_left, bisect_right, insort
 
 SLACK = 1e-9
-"""Shares that sum to a whole slot must fit it in spite of rounding."""
+"""Tolerance, so that shares that sum to a whole slot fit it in spite of rounding."""
 
 _LONG = 192
 _Rest = tuple[float, float, float]
 
 
 class OpenSlots:
-    """Slots in use with room left; among equal rests the lowest number is taken first."""
+    """Slots in use with room left; among equal ones the lowest number is taken first."""
 
     __slots__ = ("_held", "_lows", "_rows")
 
@@ -30,7 +30,7 @@ class OpenSlots:
         self._held: dict[_Rest, list[int]] = {}
 
     def put(self, slot: int, cpu: float, memory: float) -> None:
-        """A slot with ``cpu`` and ``memory`` left (rounding below 0 counts as 0)."""
+        """Add a slot with ``cpu`` and ``memory`` left (rounding below 0 counts as 0)."""
         cpu, memory = max(cpu, 0.0), max(memory, 0.0)
         rest = (cpu + memory, cpu, memory)
         if rest in self._held:
@@ -43,7 +43,7 @@ class OpenSlots:
             self._split(number)
 
     def take(self, cpu: float, memory: float) -> tuple[int, float, float] | None:
-        """The best slot for a need, with what it had left; it is open no more. ``None`` if none has enough.
+        """Remove and return the best slot for a need, with its room; ``None`` if none has enough.
 
         >>> some = OpenSlots()
         >>> some.put(1, 0.9, 0.9), some.put(2, 0.3, 0.9), some.put(3, 0.5, 0.4)
@@ -77,7 +77,7 @@ class OpenSlots:
         return best
 
     def _split(self, number: int) -> None:
-        """Halve a row at its median CPU; a row of one CPU stays, since its entries do not differ in CPU."""
+        """Halve a row at its median CPU; a row whose entries have equal CPU cannot be split."""
         row = self._rows[number]
         cpus = sorted(rest[1] for rest in row)
         middle = next((cpu for cpu in cpus[len(cpus) // 2 :] if cpu > cpus[0]), None)

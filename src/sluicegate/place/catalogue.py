@@ -19,11 +19,11 @@ PLACERS: dict[str, Placer] = {
     "es-stream": EsStreamMoving(),
 }
 COMPARES_EVERY_NODE = frozenset({"mc-stream", "es-stream"})
-"""Those that look at every node for every thread, as their papers have it; the others go from node to node once."""
+"""Placers that scan every node for every thread, as in their papers; the others pass over the nodes once."""
 
 
 def placer(name: str) -> Placer:
-    """The placer of this name; an unknown one is an error that lists the known."""
+    """The placer of this name; raises an error that lists the known names for an unknown one."""
     if name not in PLACERS:
         raise BadInput(unknown("mapper", name, PLACERS))
     return PLACERS[name]

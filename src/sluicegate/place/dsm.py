@@ -1,7 +1,7 @@
 """Default Storm mapping (model-driven scheduling, Algorithm 4): threads round robin over the slots.
 
-Tasks in topological order, each thread to the next slot, wrapping around. Neither what threads need nor what slots have
-left is looked at: it never fails while there is a slot, and may overload one.
+Tasks in topological order, each thread to the next slot, wrapping around. It ignores both the needs of threads and the
+room on slots: it never fails while there is a slot, and may overload one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Dsm:
 
 
 def _round_robin(counts: dict[str, int], room: int) -> Iterator[tuple[int, str, int]]:
-    """Slot by slot what thread by thread would give: thread j of a task that starts at s goes to (s + j) mod room."""
+    """(slot, task, threads) of a round robin: thread j of a task that starts at s goes to slot (s + j) mod room."""
     start = 0
     for task, threads in counts.items():
         for j in range(min(threads, room)):

@@ -1,12 +1,12 @@
-"""Es-Stream's placement: every instance goes where the node rules send it (Eq 19 to 22, ``es_stream_nodes``).
+"""Es-Stream's placement: every instance is placed by the node rules (Eq 19 to 22, ``es_stream_nodes``).
 
-Instances upstream first, each a bundle. Nodes are opened as the rules ask for them: the used ones fill up until their
-mean load reaches phi, then a new one is taken. Where the rules ask for a new node and the fleet has none left, the
-least loaded node with a place left is taken, as the fleet is all there is.
+Instances upstream first, each a bundle. Nodes are opened as the rules require: the used ones fill up until their mean
+load reaches phi, then a new one is taken. If the rules require a new node and the fleet has none left, the least loaded
+node with room is taken.
 
 The paper runs at most 2 workers of 2 instances on a node: VMs of 4 slots with ``instances_per_slot`` 1 (ours: a slot
-is an instance's), or VMs of 2 slots with 2. Shares of slots are already net of what a node needs for itself, so
-alpha is 1 here.
+is an instance's), or VMs of 2 slots with 2. Shares of slots already exclude what a node needs for itself, so alpha is 1
+here.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class EsStreamPlacer:
     def _vm_for(
         self, topology: Topology, bundle: Bundle, ledger: SlotLedger, nodes: Sequence[NodeObservation]
     ) -> int | None:
-        """The node the rules send the instance to. Eq 22 depends on each node's size, so it is checked here."""
+        """The node that the rules choose for the instance. Eq 22 depends on each node's size, so it is checked here."""
         uses = (_use(topology, bundle, max(vm.slots, 1)) for vm in ledger.slots.fleet)
         fit = [fits(node, use, self.thresholds) for node, use in zip(nodes, uses, strict=True)]
         open_vms = {nodes[v].name: v for v in range(len(nodes)) if fit[v] and ledger.slot_for(v, bundle) is not None}

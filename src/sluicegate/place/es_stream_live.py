@@ -1,12 +1,12 @@
-"""Es-Stream's node rules on what runs (Eq 19 to 22): instances stay, new ones go where the measured loads send them.
+"""Es-Stream's node rules on a running pipeline (Eq 19 to 22): instances stay, new ones are placed by measured loads.
 
-    SK <= eta and mean R >= phi     a new instance asks for a node that is not in use, else for one more node
+    SK <= eta and mean R >= phi     a new instance goes on a node that is not in use, else one more node is requested
     SK >= eta or  mean R <= phi     it goes on the least loaded node in use if Eq 22 holds there, else on any
-    SK >= chi and mean R <= zeta    and the rate falls: nodes are left, those taken by scaling out first
+    SK >= chi and mean R <= zeta    and the rate falls: nodes are released, those taken by scaling out first
 
-R is a node's measured load. A new instance is taken to use what the present ones of its operator do (Eq 21). While a
-node that was asked for has not come, the instance runs on the least loaded node with a free slot; without one it shares
-the hosts of its siblings. The rate falls where it is ``trigger`` below the highest since nodes last came or went.
+R is a node's measured load. A new instance is assumed to use as much as the present ones of its operator (Eq 21). Until
+a requested node is up, the instance runs on the least loaded node with a free slot; without one it shares the hosts of
+its siblings. The rate falls if it is ``trigger`` below the highest since nodes were last added or released.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sluicegate.policy.papers.es_stream_nodes import (
 
 @dataclass(frozen=True, slots=True)
 class EsNodesMemory:
-    """Nodes taken by scaling out, oldest first, those being left and why, and the rate to compare with."""
+    """Nodes taken by scaling out, oldest first, nodes being released and why, and the rate to compare with."""
 
     taken: tuple[str, ...] = ()
     leaving: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class EsNodesMemory:
 
 @dataclass(frozen=True, slots=True)
 class EsStreamMoving(EsStreamPlacer):
-    """Es-Stream's placer, which goes on from what runs by the ``nodes`` rules."""
+    """Es-Stream's placer, which keeps running instances and applies the ``nodes`` rules."""
 
     nodes: NodeThresholds = field(default_factory=NodeThresholds)
     trigger: float = 0.2
@@ -48,7 +48,7 @@ class EsStreamMoving(EsStreamPlacer):
     def move(
         self, memory: EsNodesMemory | None, topology: Topology, running: Mapping[str, int], ground: WhatRuns
     ) -> tuple[EsNodesMemory, Moved]:
-        """The step that the rules make of what was measured."""
+        """Apply the node rules once to the measured state."""
         return move_by_nodes(memory, topology, running, ground, self.nodes, self.trigger)
 
 
@@ -60,7 +60,7 @@ def move_by_nodes(
     limits: NodeThresholds,
     trigger: float,
 ) -> tuple[EsNodesMemory, Moved]:
-    """One step of the rules.
+    """Apply the node rules once: place new instances, else release nodes if the rate falls.
 
     >>> loads = (NodeObservation("h1", 0.9), NodeObservation("h2", 0.0))
     >>> two = WhatRuns(0.0, {"h1": 2, "h2": 2}, {"a": ("h1",)}, loads)
@@ -98,14 +98,14 @@ def move_by_nodes(
             taken = [host for host in taken if host not in leaving]
             told = f"{', '.join(leaving)} left, {rule.reason}"
             memory = replace(memory, leaving=leaving, rate_per_s=ground.arrivals_per_s, why=told)
-    if memory.leaving:  # it takes some looks until they are gone, and each change on the way has this reason
+    if memory.leaving:  # a release takes several ticks, and each change on the way has this reason
         reasons.append(memory.why)
     places = {name: tuple(hosts) for name, hosts in board.places.items()}
     return replace(memory, taken=tuple(taken)), Moved(places, missing, memory.leaving, tuple(reasons))
 
 
 class _Board:
-    """Nodes with their loads and instances while one step is worked out."""
+    """Working state of one step: nodes with their loads and instances."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class _Board:
         ]
 
     def put(self, name: str) -> tuple[str | None, str]:
-        """The node a new instance goes to, ``None`` where one must be added, and why."""
+        """Place a new instance; returns its node, or ``None`` if one must be added, and the reason."""
         use = self._use(name)
         asked = node_for_instance(self.nodes, use, self._limits, self._full())
         if asked.node is not None:
@@ -136,18 +136,18 @@ class _Board:
         return asked.node, asked.reason
 
     def fall_back(self, name: str) -> bool:
-        """Until the node comes: where a slot is free; whether there was one."""
+        """Place an instance on the least loaded node with a free slot; returns whether there was one."""
         open_nodes = [node for node in self.nodes if node.name not in self._full()]
         if open_nodes:
             self._take(name, min(open_nodes, key=lambda node: node.load).name, self._use(name))
         return bool(open_nodes)
 
     def unused(self) -> tuple[str, ...]:
-        """Nodes without an instance: the rules count those in use only."""
+        """Nodes without an instance, which the rules do not consider."""
         return tuple(node.name for node in self.nodes if not node.hosts)
 
     def spare(self, wanted: tuple[str, ...], processors: int) -> tuple[str, ...]:
-        """Those of the nodes that leave a slot for every instance."""
+        """The nodes of ``wanted`` that can be released while every instance keeps a slot."""
         left, found = sum(self._slots.values()), list[str]()
         for host in wanted:
             if left - self._slots[host] >= processors and len(found) + 1 < len(self._slots):
@@ -156,7 +156,7 @@ class _Board:
         return tuple(found)
 
     def leave(self, hosts: tuple[str, ...]) -> None:
-        """Instances on those nodes go to the others, the least loaded first."""
+        """Move the instances of these nodes to the least loaded others."""
         self.nodes = [node for node in self.nodes if node.name not in hosts]
         self._slots = {host: slots for host, slots in self._slots.items() if host not in hosts}
         for name in self._order:
@@ -173,7 +173,7 @@ class _Board:
         self.nodes = [_with(node, name, use) if node.name == host else node for node in self.nodes]
 
     def _use(self, name: str) -> Use:
-        """Eq 21: an even part of what the nodes of its present instances carry."""
+        """Eq 21: the mean over its present instances of an equal share of their node's load."""
         parts = [
             Use(node.cpu / count, node.memory / count, node.io / count)
             for node in self.nodes

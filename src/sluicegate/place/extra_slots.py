@@ -1,13 +1,13 @@
-"""Map; where that fails, add one slot and map again (model-driven scheduling, Section 8.2).
+"""Maps bundles; if that fails, adds one slot and maps again (model-driven scheduling, Section 8.2).
 
-A plan's slots are a lower bound: bundles cannot be cut to fill every gap. The answer is the fewest extra slots found
+A plan's slots are a lower bound: bundles cannot be split to fill every gap. The result has the fewest extra slots found
 by adding one at a time. Counts that must fail are skipped: SAM knows the slots it needs, RSM a number below which no
-mapping exists. Above it every count is tried: that RSM maps on n slots says nothing about n + 1, since another fleet
-changes every distance.
+mapping exists. Above it every count is tried: that RSM maps on n slots does not imply that it maps on n + 1, since
+another fleet changes every distance.
 
-The mapper sees exactly the slots asked for. Where the last machine has more, they stay in reserve: they are paid for,
-so the first extra slots may cost nothing. By default at most 3 n + 1 are added to n: best fit leaves no two
-slots whose contents would fit on one, so it never needs more.
+The mapper sees exactly the requested slots. Further slots of the last machine stay in reserve: they are paid for, so
+the first extra slots may cost nothing. By default at most 3 n + 1 are added to n: best fit leaves no two slots whose
+contents would fit on one, so it never needs more.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sluicegate.policy.vms import VM_SIZES, rent
 
 @runtime_checkable
 class KnowsFewest(Protocol):
-    """A mapper that knows a number of slots below which it must fail; ``None``: it fails on any number."""
+    """A mapper with a lower bound on the slots it needs; ``None``: it fails on any number."""
 
     def fewest_slots(self, topology: Topology, bundles: Sequence[Bundle]) -> int | None: ...
 
@@ -73,7 +73,7 @@ def _place(
 
 
 def _trimmed(fleet: Sequence[Vm], slots: int) -> list[Vm]:
-    """The fleet with as many slots of its last machine as were asked for."""
+    """The fleet with its last machine reduced so that it has ``slots`` in total."""
     spare = sum(vm.slots for vm in fleet) - slots
     return [*fleet[:-1], replace(fleet[-1], slots=fleet[-1].slots - spare)] if spare else list(fleet)
 

@@ -1,4 +1,4 @@
-"""A running placement with the measured load of its instances, while moves are tried out on it."""
+"""A mutable copy of a running placement with the measured load of its instances, to which moves are applied."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Instance:
 
 
 class LivePlacement:
-    """Changed by ``move``. ``may_move`` are the instances whose load was measured and that have not moved yet.
+    """The placement, changed by ``move``. ``may_move`` are the measured instances that have not moved yet.
 
-    The others stay, and count for the CPU their operator declares: a node must not look idle for want of a reading.
+    Unmeasured instances stay and count with their operator's declared CPU, so that their node does not appear idle.
     """
 
     def __init__(self, topology: Topology, placement: Placement, loads: Mapping[tuple[str, str], float]) -> None:
@@ -45,11 +45,11 @@ class LivePlacement:
         return self.ledger.slots.vm[one.slot]
 
     def load_of(self, vm: int) -> float:
-        """Load of a VM as a share of what it has."""
+        """Load of a VM as a share of its slots."""
         return self._load[vm] / self._size(vm)
 
     def load_with(self, vm: int, one: Instance) -> float:
-        """The VM's load if the instance came to it."""
+        """The VM's load if the instance were moved to it."""
         return self.load_of(vm) + one.load / self._size(vm)
 
     def used(self) -> list[int]:
@@ -57,12 +57,12 @@ class LivePlacement:
         return [vm for vm, hosts in enumerate(self.ledger.hosts) if hosts.total()]
 
     def utilisation(self) -> float:
-        """Load of the VMs in use over what they have; 1 where none is in use, as there is nothing to pack."""
+        """Load of the VMs in use over their slots; 1 if none is in use, as there is nothing to pack."""
         used = self.used()
         return sum(self._load[vm] for vm in used) / sum(map(self._size, used)) if used else 1.0
 
     def open_slots(self, bundle: Bundle) -> dict[int, int]:
-        """By VM, the slot with room for such a bundle; remembered until something moves, as instances are alike."""
+        """By VM, the slot with room for such a bundle; cached until the next move, as many instances are equal."""
         if bundle not in self._open:
             slots = ((vm, self.ledger.slot_for(vm, bundle)) for vm in range(len(self.ledger.hosts)))
             self._open[bundle] = {vm: slot for vm, slot in slots if slot is not None}
@@ -90,7 +90,7 @@ class LivePlacement:
 
 
 def footprint(topology: Topology, operator: str, threads: int) -> Bundle:
-    """What these threads need of a slot, by the operator's figures; sources and sinks count for nothing.
+    """The share of a slot that these threads need, by the operator's figures; zero for sources and sinks.
 
     >>> from sluicegate.domain import Edge, Operator
     >>> one = Topology("t", (Operator("a", 9.0, cpu=0.4),), (Edge("source", "a"),))

@@ -1,4 +1,4 @@
-"""Mc-Stream's scheduling level (algorithm 3): instances next to their upstream, siblings apart.
+"""Mc-Stream's scheduling level (algorithm 3): places instances next to their upstream, siblings apart.
 
 Instances upstream first; nodes by free resources, descending. An instance goes to
 
@@ -6,8 +6,8 @@ Instances upstream first; nodes by free resources, descending. An instance goes 
     2. if siblings are placed, a node that fits and runs none of them; else
     3. the node with most room.
 
-Our reading: 3 also takes what 2 finds no node for. The loop until throughput and latency targets hold is one pass
-here, as the same input gives the same answer: what was measured afterwards is algorithm 4's (``mc_stream_online``).
+Our reading: 3 also applies if 2 finds no node. The paper's loop until throughput and latency targets are met is one
+pass here, as the same input gives the same result: algorithm 4 (``mc_stream_online``) uses later measurements.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class McStreamPlacer:
 
 
 def upstream_of(topology: Topology) -> dict[str, frozenset[str]]:
-    """What feeds each vertex, sources included: they may be placed as well."""
+    """The upstream vertices of each vertex, including sources, as those may be placed too."""
     found: dict[str, set[str]] = {}
     for edge in topology.edges:
         if edge.origin != edge.target:
@@ -66,7 +66,7 @@ def upstream_of(topology: Topology) -> dict[str, frozenset[str]]:
 def choose(
     ledger: SlotLedger, bundle: Bundle, upstream: Collection[str], allowed: Collection[int]
 ) -> tuple[int, str] | None:
-    """The slot for one instance among the ``allowed`` VMs, and the rule that chose it; ``None``: it fits nowhere."""
+    """The slot for one instance among the ``allowed`` VMs, and the rule that chose it; ``None`` if none has room."""
     rooms = [(vm, ledger.slot_for(vm, bundle)) for vm in ledger.by_room() if vm in allowed]
     fitting = [(vm, slot) for vm, slot in rooms if slot is not None]
     apart = [(vm, slot) for vm, slot in fitting if not ledger.hosts[vm][bundle.operator]]

@@ -1,13 +1,13 @@
-"""Mc-Stream's algorithms 3 and 4 on what runs: new instances by algorithm 3, then moves by what was measured.
+"""Mc-Stream's algorithms 3 and 4 on a running pipeline: new instances by algorithm 3, then moves by measured load.
 
-Algorithm 3 repeats until targets hold; nobody knows that before the next measurement. So each call moves at most
-``most_moves`` instances (``mc_stream_online``), and the next comes ``wait_s`` later at the earliest: hot instances and
-the ends of hot edges while the promise is broken, cold instances packed while nodes idle. A host without an instance is
-given back while the promise is kept.
+Algorithm 3 repeats until targets are met, which is known only after the next measurement. So each call moves at most
+``most_moves`` instances (``mc_stream_online``), and the next comes at least ``wait_s`` later: hot instances and the
+ends of hot edges while a latency goal is missed, cold instances are packed while nodes idle. A host without an instance
+is released while the goal is met.
 
 On Spark the steps of a move (``redeployment``) are: executors of the target are warm before they are in ``slots``; the
 instance's rows wait on its edge from one batch to the next; its state is loaded by the target from the checkpoint that
-the last batch committed; the next batch runs there; the old executor finishes its tasks before it goes.
+the last batch committed; the next batch runs there; the old executor finishes its tasks before it is removed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sluicegate.place.sweep import by_task
 
 @dataclass(frozen=True, slots=True)
 class McMovesMemory:
-    """When instances were last moved, and the hosts that packing has left empty."""
+    """The time of the last move, and the hosts that packing has emptied."""
 
     moved_at_s: float | None = None
     leaving: tuple[str, ...] = ()
@@ -36,18 +36,18 @@ class McMovesMemory:
 
 @dataclass(frozen=True, slots=True)
 class McStreamMoving(McStreamPlacer):
-    """Mc-Stream's placer, which goes on from what runs by algorithm 4."""
+    """Mc-Stream's placer, which moves running instances by algorithm 4."""
 
     moving: Mapping[str, Any] = field(default_factory=dict)
-    """Of ``OnlineRules``, what is not as usual."""
+    """Fields of ``OnlineRules`` that differ from the defaults."""
     wait_s: float = 20.0
     scheduling: bool = True
-    """Whether new instances are placed by algorithm 3; else they are dealt to the nodes in turn."""
+    """Whether new instances are placed by algorithm 3; else round robin over the nodes."""
     online: bool = True
     """Whether instances are moved by algorithm 4, and hosts released."""
 
     def place(self, topology: Topology, bundles: Sequence[Bundle], fleet: Sequence[Vm]) -> Placement | DoesNotFit:
-        """All instances anew."""
+        """Place all instances from scratch."""
         if self.scheduling:
             return McStreamPlacer().place(topology, bundles, fleet)
         return in_turn(topology, bundles, fleet)
@@ -55,13 +55,13 @@ class McStreamMoving(McStreamPlacer):
     def move(
         self, memory: McMovesMemory | None, topology: Topology, running: Mapping[str, int], ground: WhatRuns
     ) -> tuple[McMovesMemory, Moved]:
-        """The moves that what was measured asks for."""
+        """Place new instances and move running ones by their measured load."""
         rules = OnlineRules(**self.moving) if self.online else None
         return move_online(memory, topology, running, ground, rules, self.wait_s, self.scheduling)
 
 
 def in_turn(topology: Topology, bundles: Sequence[Bundle], fleet: Sequence[Vm]) -> Placement | DoesNotFit:
-    """Instances upstream first, one node after the other, as a default scheduler deals them.
+    """Place instances upstream first, round robin over the nodes, as a default scheduler does.
 
     >>> from sluicegate.domain import Edge, Operator
     >>> two = Topology("t", (Operator("a", 9.0), Operator("b", 9.0)), (Edge("source", "a"), Edge("a", "b")))
@@ -79,7 +79,7 @@ def in_turn(topology: Topology, bundles: Sequence[Bundle], fleet: Sequence[Vm]) 
 
 
 def next_in_turn(ledger: SlotLedger, bundle: Bundle) -> int | None:
-    """A slot of the node with the fewest instances, the first of those; ``None``: it fits nowhere."""
+    """A slot of the first node with the fewest instances that has room; ``None`` if there is none."""
     nodes = sorted(range(len(ledger.hosts)), key=lambda vm: (ledger.hosts[vm].total(), vm))
     rooms = (ledger.slot_for(vm, bundle) for vm in nodes)
     return next((slot for slot in rooms if slot is not None), None)
@@ -94,9 +94,9 @@ def move_online(
     wait_s: float,
     scheduling: bool = True,
 ) -> tuple[McMovesMemory, Moved]:
-    """One call of algorithm 4, after the instances that are new were placed by algorithm 3.
+    """Place new instances by algorithm 3; if there are none and ``wait_s`` has passed, run algorithm 4 once.
 
-    Without ``rules`` nothing that runs is moved; without ``scheduling`` new instances are dealt to the nodes in turn.
+    Without ``rules`` no running instance is moved; without ``scheduling`` new ones go round robin over the nodes.
     """
     memory = memory or McMovesMemory(ground.now_s)
     leaving = tuple(host for host in memory.leaving if host in ground.slots)
@@ -125,7 +125,7 @@ def _released(hosts: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """Slots of every instance by operator (in their order), and those that are new."""
+    """Slots of every instance by operator (in order), the new ones, and whether some had no room."""
 
     slots: Mapping[str, tuple[str, ...]]
     new: tuple[tuple[str, str, str], ...]

@@ -1,13 +1,13 @@
-"""Mc-Stream's resource level (algorithm 4): move hot instances while promises are missed, pack cold ones while idle.
+"""Mc-Stream's resource level (algorithm 4): move hot instances while goals are missed, pack cold ones while nodes idle.
 
     late                 the hottest instance goes where algorithm 3 sends it, if that node ends up less loaded than
                          the one it leaves; the busiest edge's two ends go onto one node
     utilisation too low  the coldest instance goes to a node that already runs its vertex
 
-Our reading: all instances of a vertex weigh the same in the paper, so hot and cold would tie; we weigh each by its
-measured load. The loops run until targets hold, which nobody knows before the next measurement: a budget of moves
-bounds them (and with it the time of a re-deployment, Eq 8), and no instance moves twice. Packing breaks algorithm 3's
-sibling rule on purpose: it wins while utilisation is low. After a move algorithms 1 and 2 should run again.
+Our reading: all instances of a vertex have equal weight in the paper, so hot and cold would tie; here each is weighted
+by its measured load. The paper's loops run until targets are met, which is known only after the next measurement: a
+budget of moves bounds them (and with it the time of a re-deployment, Eq 8), and no instance moves twice. Packing breaks
+algorithm 3's sibling rule on purpose while utilisation is low. After a move algorithms 1 and 2 should run again.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from sluicegate.place.mc_stream import choose, upstream_of
 class OnlineRules:
     """The paper gives no values; ours:
 
-    most_moves 4            of one call: each costs a replica's start, and what it gained is measured first
+    most_moves 4            per call: each costs a replica's start, and its effect is measured before the next call
     least_utilisation 0.3   of the VMs in use, below which instances are packed
-    most_load 0.8           of a VM after an instance was packed onto it, or brought to the other end of its edge
-    least_relief 0.05       of a VM: how much less loaded than the old the new place of a hot instance must be
+    most_load 0.8           of a VM after an instance was packed onto it, or moved to the other end of its edge
+    least_relief 0.05       of a VM: how much less loaded the new VM of a hot instance must be than the old one
     """
 
     most_moves: int = 4
@@ -60,7 +60,7 @@ class Cause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One instance goes from the slot ``origin`` to the slot ``target``."""
+    """A move of one instance from the slot ``origin`` to the slot ``target``."""
 
     operator: str
     threads: int
@@ -91,7 +91,7 @@ class _Candidate:
 def redeploy(
     topology: Topology, placement: Placement, measured: Measured, late: bool, rules: OnlineRules | None = None
 ) -> Redeployment:
-    """Algorithm 4; ``late``: throughput or latency misses its target.
+    """Run algorithm 4; ``late``: throughput or latency misses its target.
 
     >>> from sluicegate.domain import Edge, Operator, Vm
     >>> t = Topology("t", (Operator("a", 9.0, cpu=0.5),), (Edge("source", "a"),))
@@ -113,7 +113,7 @@ def redeploy(
 def _moves(
     topology: Topology, live: LivePlacement, measured: Measured, late: bool, rules: OnlineRules
 ) -> Iterator[Move]:
-    """Makes one move after the other, each on the placement as the ones before have left it."""
+    """Apply moves one by one, each to the placement that results from the previous ones."""
     upstream, edges = upstream_of(topology), measured.edges_per_s
     left, relieving = rules.most_moves, set[int]()
     finders: list[Callable[[], _Candidate | None]] = []
@@ -121,7 +121,7 @@ def _moves(
         finders = [lambda: _hot_instance(live, upstream, rules), lambda: _hot_edge(live, edges, rules, relieving)]
     while left and finders:
         found = finders[0]()
-        # In turn, as in the paper: an instance, then an edge; who finds nothing more drops out.
+        # Alternate as in the paper: an instance, then an edge; a finder without a candidate is dropped.
         finders = finders[1:] + (finders[:1] if found else [])
         if found:
             left -= 1
@@ -163,9 +163,9 @@ def _above_mean(live: LivePlacement) -> list[Instance]:
 def _hot_edge(
     live: LivePlacement, edges_per_s: Mapping[tuple[str, str], float], rules: OnlineRules, relieving: Collection[int]
 ) -> _Candidate | None:
-    """The busiest edge with a downstream instance that has no upstream one beside it, and could have.
+    """A downstream instance of the busiest edge that can move to a VM with an upstream instance, as it has none yet.
 
-    It does not follow a hot instance to the VM that relieves it: all would be as crowded as before, elsewhere.
+    VMs that have just taken a hot instance are excluded: following it there would only move the overload.
     """
     for (origin, target), rate in sorted(edges_per_s.items(), key=lambda item: (-item[1], item[0])):
         if origin == target or rate <= 0:

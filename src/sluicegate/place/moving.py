@@ -1,7 +1,7 @@
-"""What a placer is that goes on from where instances run now, by what was measured of nodes and instances.
+"""The interface of incremental placers, which start from the running placement and measured loads.
 
-A placer of ``placer`` maps all instances anew. Es-Stream's node rules and Mc-Stream's algorithm 4 instead say for each
-instance whether it stays, where a new one goes, whether the nodes suffice, and which of them may go.
+A plain ``Placer`` maps all instances from scratch. Es-Stream's node rules and Mc-Stream's algorithm 4 instead decide
+which instances stay, where new ones go, whether the nodes suffice, and which nodes can be released.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Hosts = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class WhatRuns:
-    """What runs now. ``slots`` of every host that takes tasks; ``loads`` of each instance as a share of its slot."""
+    """The running placement: ``slots`` of every host that takes tasks, ``loads`` of instances as shares of a slot."""
 
     now_s: float
     slots: Mapping[str, int]
@@ -33,7 +33,7 @@ class WhatRuns:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Where instances go from now on, how many nodes are missing, the hosts that should be left, and why."""
+    """The new placement, the number of missing nodes, the hosts to release, and the reasons."""
 
     places: Hosts
     more_nodes: int = 0
@@ -43,15 +43,15 @@ class Moved:
 
 @runtime_checkable
 class MovingPlacer(Protocol):
-    """A placer that knows how to go on from what runs; ``memory`` is whatever it returned the last time."""
+    """A placer that starts from the running placement; ``memory`` is what it returned the last time."""
 
     def move(self, memory: Any, topology: Topology, running: Mapping[str, int], ground: WhatRuns) -> tuple[Any, Moved]:
-        """Where ``running`` instances of each operator go."""
+        """Place ``running`` instances of each operator."""
         ...
 
 
 def ground_of(situation: Situation, slots: Mapping[str, int], places: Hosts, late: bool) -> WhatRuns:
-    """The ground as an observation shows it."""
+    """The running placement with the loads of the situation's observation."""
     topology, arrivals = situation.topology, situation.operator_arrivals_per_s
     loads = {name: _loads(situation, name) for name in topology.names}
     edges = {
@@ -62,7 +62,7 @@ def ground_of(situation: Situation, slots: Mapping[str, int], places: Hosts, lat
 
 
 def _loads(situation: Situation, name: str) -> tuple[float, ...]:
-    """The share of time that each instance works; a slower one of the same batch works longer."""
+    """The busy share of each instance; a slower instance of the same batch is busy for longer."""
     seen, k = situation.observation.of(name), situation.running.get(name, 1)
     busy = seen.utilisation
     if busy is None:
@@ -74,7 +74,7 @@ def _loads(situation: Situation, name: str) -> tuple[float, ...]:
 
 
 def kept_places(ground: WhatRuns, running: Mapping[str, int], without: tuple[str, ...] = ()) -> dict[str, list[str]]:
-    """The present instances that stay: not more than are wanted, where there are slots, and not on ``without``.
+    """The present instances that stay: at most ``running``, only where slots exist, and not on ``without``.
 
     >>> ground = WhatRuns(0.0, {"h1": 2, "h2": 1}, {"a": ("h1", "h2", "gone", "h1")})
     >>> kept_places(ground, {"a": 2}), kept_places(ground, {"a": 4}, ("h2",))

@@ -1,4 +1,4 @@
-"""What every placer is: bundles of threads onto the slots of a fleet, or the reason why not."""
+"""The placer interface: maps bundles of threads to the slots of a fleet, or gives the reason why they do not fit."""
 
 from __future__ import annotations
 

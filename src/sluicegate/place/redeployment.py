@@ -1,8 +1,8 @@
-"""The steps that move a running instance without losing a row (Mc-Stream 5.5), as a value for the runtime to enact.
+"""The steps that move a running instance without losing a row (Mc-Stream 5.5), as data for the runtime to execute.
 
-A replica starts while the old instance still serves. Our reading: the paper names state migration and gives no
-protocol; state must go first, then rows. So the upstream holds back this instance's rows, the old one finishes what it
-has, its state moves, and only then do rows flow to the replica, the held ones first. All others go on throughout.
+A replica starts while the old instance still processes rows. Our reading: the paper names state migration and gives no
+protocol; state must move first, then rows. So the upstream buffers this instance's rows, the old one drains its queue,
+its state moves, and only then do rows flow to the replica, the buffered ones first. All other instances keep running.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sluicegate.domain import Topology
 
 
 class Act(Enum):
-    """One step of a move; each begins when the one before has ended."""
+    """One step of a move; each starts after the previous one has ended."""
 
     START_REPLICA = "start a replica on the target"
     AWAIT_READY = "wait until the replica is ready; the old instance still serves"
@@ -39,7 +39,7 @@ STATELESS = (Act.START_REPLICA, Act.AWAIT_READY, Act.SWITCH_UPSTREAM, Act.DRAIN_
 
 @dataclass(frozen=True, slots=True)
 class RedeploymentStep:
-    """What to do, for which instance, and where: slots of the instance, operators or sources of the upstream."""
+    """One step, its operator, and where it happens: slots of the instance, or operators or sources upstream."""
 
     act: Act
     operator: str

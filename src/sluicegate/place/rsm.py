@@ -65,9 +65,9 @@ class Rsm:
         return slots.placement(placed, f"rsm: {len(threads)} threads to the nearest VM with room of {len(fleet)}")
 
     def fewest_slots(self, topology: Topology, bundles: Sequence[Bundle]) -> int | None:
-        """A number of slots below which there is no room, ``None`` if a thread needs more than a slot's memory.
+        """A lower bound on the slots needed; ``None`` if a thread needs more than a slot's memory.
 
-        CPU and memory must fit in all. Besides, a need above 1/(k+1) of a slot may count as the k-ths it blocks (a dual
+        Total CPU and memory must fit. Besides, a need above 1/(k+1) of a slot may count as the k-ths it blocks (a dual
         feasible function): five threads of 24% memory never share a slot, so each counts as 1/4.
         """
         need = [(len(queue), queue[0]) for queue in _threads(topology, bundles).values()]
@@ -90,7 +90,7 @@ class Rsm:
 def _nearest_with_room(
     need: Floats, sizes: Counts, racks: Counts, weights: tuple[float, float, float]
 ) -> tuple[Counts, Floats, Floats]:
-    """The slot of each thread up to the first that has no room; CPU left per VM and memory left per slot."""
+    """The slot of each thread, up to the first without room; CPU left per VM and memory left per slot."""
     first = np.cumsum(sizes) - sizes
     cpu, pooled, memory = sizes.astype(np.float64), sizes.astype(np.float64), np.ones(sizes.sum())
     roomiest = np.where(sizes > 0, 1.0, -1.0)
@@ -119,7 +119,7 @@ def _nearest_with_room(
 
 
 def _threads(topology: Topology, bundles: Sequence[Bundle]) -> dict[str, list[Bundle]]:
-    """The threads of each task in breadth-first order, each with an even part of the task's need."""
+    """The threads of each task in breadth-first order, each with an equal share of the task's need."""
     tasks = by_task(topology, bundles, list(breadth_first(topology)))
     return {task: [_one_thread(task, queue)] * sum(b.threads for b in queue) for task, queue in tasks.items()}
 

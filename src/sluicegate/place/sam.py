@@ -6,8 +6,8 @@ Tasks in topological order, sweep after sweep, one bundle of each task in turn:
     another goes to the best fit: the slot with the smallest CPU + memory left that is enough; empty slots come last
 
 Tasks share slots only by their last, partial bundle, so there is at most one mixed slot per task. Which bundles share
-a slot does not depend on the fleet; only where a slot is does. So packing is counted first: bundles fit exactly
-on fleets with that many slots or more.
+a slot does not depend on the fleet, only the location of the slot does. So bundles are packed first: they fit if and
+only if the fleet has that many slots or more.
 
 Our reading: a full bundle is one that the planner marked (rate >= omega_hat), not one with tau_hat pending threads.
 """
@@ -56,7 +56,7 @@ class Sam:
 
 
 def _packed(topology: Topology, bundles: Sequence[Bundle]) -> Iterator[tuple[Bundle, int]]:
-    """Each bundle in mapping order with the shelf it lies on; shelves are slots numbered as they are opened."""
+    """Each bundle in mapping order with its shelf; shelves are slots numbered in the order in which they are opened."""
     tasks = by_task(topology, bundles, topology.order)
     shelves, room = 0, OpenSlots()
     for bundle in sweeps(tasks.values()):
@@ -88,8 +88,8 @@ def _locate(shelves: Sequence[int], slots: Slots) -> list[int]:
 def _next_with_room(vm: int, empty: Sequence[int], ahead: list[int]) -> int:
     """``vm`` or the next with an empty slot; one must exist.
 
-    ``ahead`` leads past VMs known to be full. It is halved as it is walked, so that even among thousands of full VMs a
-    search costs next to nothing.
+    ``ahead`` points past VMs known to be full, with path halving as in union-find, so that a search is cheap even among
+    thousands of full VMs.
     """
     while not empty[vm]:
         if ahead[vm] == vm:

@@ -1,4 +1,4 @@
-"""What is left on the slots of a fleet while instances are being placed, and which operators each VM runs."""
+"""Tracks the room left on the slots of a fleet and the operators of each VM while instances are placed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SlotLedger:
         return self._vm_use[vm]
 
     def by_room(self) -> list[int]:
-        """VMs by free CPU, then free memory, descending; the first of the fleet first where they tie."""
+        """VMs by free CPU, then free memory, descending; ties in fleet order."""
         pairs = enumerate(zip(self._vm_use, self.slots.fleet, strict=True))
         return [v for _, _, v in sorted((cpu - vm.slots, memory - vm.slots, v) for v, ((cpu, memory), vm) in pairs)]
 
@@ -68,7 +68,7 @@ class SlotLedger:
         return max(cpu + bundle.cpu, memory + bundle.memory) <= 1 + SLACK
 
     def _recount(self, slot: int) -> None:
-        """Sums anew instead of adding: what comes and goes would leave its rounding behind."""
+        """Recompute the sums, since incremental updates would accumulate rounding errors."""
         held, vm = self._held[slot], self.slots.vm[slot]
         self._slot_use[slot] = sum(b.cpu for b in held), sum(b.memory for b in held)
         use = [self._slot_use[one] for one in self._of_vm[vm]]

@@ -1,4 +1,4 @@
-"""What the thread mappers share: tasks in order with their bundles, and the slots of a fleet as numbers."""
+"""Helpers of the thread mappers: tasks in order with their bundles, and the slots of a fleet as numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Slots:
         return cls(tuple(fleet), tuple(name for name, _ in pairs), tuple(v for _, v in pairs))
 
     def placement(self, threads: Iterable[tuple[int, str, int]], reason: str) -> Placement:
-        """From (slot, operator, threads); threads of one operator on one slot add up. Idle slots stay, empty."""
+        """A placement from (slot, operator, threads); threads of one operator on a slot add up, idle slots are kept."""
         held: list[dict[str, int]] = [{} for _ in self.names]
         for slot, operator, count in threads:
             held[slot][operator] = held[slot].get(operator, 0) + count

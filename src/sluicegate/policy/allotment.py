@@ -1,9 +1,10 @@
-"""From what each operator is allotted to a proposal: endpoints, slots, limits (shared by LSA and MBA).
+"""Builds a proposal from the allotment of each operator: endpoints, slots, limits (shared by LSA and MBA).
 
     slots = ceil(max(sum of CPU, sum of memory))       shares of a slot, over all bundles
 
 Every source and sink is one thread with a fixed share of a slot; they are bundles, but not processors. A plan above
-the limits is cut to the largest share of every rate that fits and marked infeasible, with what the whole rate needs.
+the budget is cut to the largest common share of the rates that fits and marked infeasible, with the need of the whole
+rate as a reason.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from sluicegate.model.task_profile import ENDPOINT_CPU, ROUNDING, Usage, correct
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """One operator's rate, and the fewest and most threads it may have."""
+    """One operator's arrival rate, and the fewest and most threads it may have."""
 
     operator: str
     profile: TaskProfile
@@ -30,7 +31,7 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one operator is allotted: its bundles, the rate they carry, and how it came about."""
+    """The allotment of one operator: its bundles, the rate they carry, and an explanation."""
 
     bundles: tuple[Bundle, ...]
     carried_per_s: float
@@ -42,7 +43,7 @@ Allot = Callable[[Want], Part]
 
 @dataclass(frozen=True, slots=True)
 class Packer:
-    """What LSA and MBA are told: the shares of a slot that the one thread of a source or a sink uses."""
+    """Options shared by LSA and MBA: the shares of a slot that the one thread of a source or a sink uses."""
 
     endpoint_cpu: float = ENDPOINT_CPU
     endpoint_memory: float = 0.0
@@ -62,7 +63,7 @@ class Packer:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """All parts at one share of the rate."""
+    """The parts of all operators at one share of the rate."""
 
     parts: Mapping[str, Part]
     processors: Mapping[str, int]
@@ -78,7 +79,7 @@ class _Plan:
 
 
 def slots_for(bundles: Iterable[Bundle]) -> int:
-    """Slots that the bundles need in all, if they could be cut to fit; 1 at least where there is a thread.
+    """A lower bound on the slots that the bundles need (as if they could be split); at least 1 if there is a bundle.
 
     >>> slots_for([Bundle("a", 50, 1.0, 1.0, full=True), Bundle("b", 1, 0.3, 0.9), Bundle("c", 1, 0.2, 0.1)])
     2
@@ -89,7 +90,7 @@ def slots_for(bundles: Iterable[Bundle]) -> int:
 
 
 def whole_units(rate_per_s: float, unit_per_s: float, most: int) -> tuple[int, float]:
-    """How often ``unit_per_s`` goes into the rate, at most ``most`` times, and the rest of the rate.
+    """How many whole ``unit_per_s`` fit into the rate, at most ``most``, and the remaining rate.
 
     >>> whole_units(50.0, 30.0, most=9), whole_units(0.3, 0.1, most=9), whole_units(50.0, 10.0, most=2)
     ((1, 20.0), (3, 0.0), (2, 30.0))
@@ -100,7 +101,7 @@ def whole_units(rate_per_s: float, unit_per_s: float, most: int) -> tuple[int, f
 
 
 def spare_threads(want: Want, have: int) -> tuple[Bundle, ...]:
-    """Single threads that bring ``have`` up to the least; rows come evenly, so each takes its share of the rate."""
+    """Single threads that raise ``have`` to the least; rows are routed evenly, so each takes its share of the rate."""
     if have >= want.least:
         return ()
     cpu, memory = usage_at(want.profile, 1, want.arrivals_per_s / want.least)
@@ -108,7 +109,7 @@ def spare_threads(want: Want, have: int) -> tuple[Bundle, ...]:
 
 
 def propose(situation: Situation, allot: Allot, endpoint: Usage) -> Proposal:
-    """The proposal of a planner that allots each operator on its own."""
+    """The proposal of a planner that allots threads to each operator separately."""
     wants = _wants(situation)
     whole = _plan(situation.topology, wants, allot, endpoint, 1.0)
     short = [
@@ -142,7 +143,7 @@ def _wants(situation: Situation) -> list[Want]:
 
 
 def _profile(situation: Situation, operator: Operator) -> tuple[TaskProfile, str | None]:
-    """The profile as corrected by what was learned, and what no longer fitted."""
+    """The profile corrected by the learned service rate, and the reason for the correction, if any."""
     return corrected(operator, situation.service_rsd.get(operator.name, 0.0))
 
 
@@ -177,7 +178,7 @@ def _scaled(want: Want, share: float) -> Want:
 def _cut(
     topology: Topology, wants: list[Want], allot: Allot, endpoint: Usage, budget: int | None
 ) -> tuple[_Plan, float]:
-    """The plan for the largest share of the rate within the budget, by halving (to 1e-4); 0 if none is."""
+    """The plan for the largest share of the rate within the budget, by bisection (to 1e-4); share 0 if none fits."""
     low, high = 0.0, 1.0
     best = _plan(topology, wants, allot, endpoint, 0.0)
     while best.within(budget) and high - low > 1e-4:
@@ -191,7 +192,7 @@ def _cut(
 
 
 def bundles_of(topology: Topology, running: Mapping[str, int], proposal: Proposal | None = None) -> tuple[Bundle, ...]:
-    """What is to be placed for ``running``: the proposal's own bundles if it packed exactly this, else one a processor.
+    """The bundles to place for ``running``: the proposal's if it packed exactly this, else one per processor.
 
     >>> from sluicegate.domain import Edge, Operator
     >>> one = Topology("t", (Operator("a", 9.0, cpu=0.5),), (Edge("source", "a"),))

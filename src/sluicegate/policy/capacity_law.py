@@ -1,16 +1,16 @@
-"""What m machines sustain: a power law with room for another shape, learned from few small sizes and from every step.
+"""Capacity of m machines: a power law with local corrections, learned from few small sizes and from every step.
 
     log C = a + b log m + sum_j c_j hat_j(log2 m) + noise
     b ~ N(0.9, 0.1^2),  c_j ~ N(0, 0.05^2) before the first sample,  noise ~ N(0, s^2)
 
-The power law extrapolates from 3, 4, 6 and 8 machines to a hundred without turning down or running into a pole; hats
-at 1, 2, 4, .. machines, linear in between, take up how the truth differs from it where it was seen. The posterior says
-how little is known of a size:  sd(log C_m)^2 = s^2 + x' V x.  s^2 is the mean square of what samples were off by, with
+The power law extrapolates from 3, 4, 6 and 8 machines to a hundred without turning down or having a pole; hat functions
+at 1, 2, 4, .. machines, linear in between, model deviations from it where samples exist. The posterior gives the
+uncertainty of each size:  sd(log C_m)^2 = s^2 + x' V x.  s^2 is the mean squared error of the samples, with
 ``_ASSUMED_NOISE`` counted as one of them.
 
-A measured capacity is a sample. Where it is known of late steps only, those on time count too: theirs was above the
-load; with z = (log load - log C_m)/s and the hazard r = phi(z)/(1 - Phi(z)), Newton's step on that likelihood (Tobit)
-is a sample log C_m + s r/w of weight w = r (r - z).
+A measured capacity is a sample. Where capacity is measured in late steps only, on-time steps are censored samples:
+their capacity was above the load; with z = (log load - log C_m)/s and the hazard r = phi(z)/(1 - Phi(z)), Newton's step
+on that likelihood (Tobit) is a sample log C_m + s r/w of weight w = r (r - z).
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from sluicegate.policy.on_time import CapacityBelief
 
 Floats = NDArray[np.float64]
 
-# The power of machines that capacity grows with, before the first sample: 1 is in proportion, and sizes that never ran
-# are then expected to carry more than they do (7% more at 48 machines, of a true 0.9 measured at 3 to 8).
+# Prior exponent of the power law. At 1 (linear), capacity at sizes that never ran is overestimated (by 7% at 48
+# machines, for a true exponent of 0.9 measured at 3 to 8).
 _SLOPE = 0.9
-# A draw's relative deviation before any was seen (it counts as one sample), and that of a bend of the curve. Half: too
-# few machines in the first steps of a noisy pipeline, and bends are followed later. Double: too many in those of a
-# steady one, and one noisy sample bends the curve.
+# Prior relative deviation of one sample (it counts as one sample), and of each hat. Half: too few machines in the first
+# steps of a noisy pipeline, and deviations from the power law are learned later. Double: too many in the first steps of
+# a steady one, and one noisy sample bends the curve.
 _ASSUMED_NOISE = 0.05
 _HATS = LARGEST.bit_length()  # the curve may bend at 1, 2, 4, .. LARGEST machines
-_SLOPE_SD = 1 - _SLOPE  # in proportion to machines is one deviation away
+_SLOPE_SD = 1 - _SLOPE  # linear scaling is one deviation away
 _PRIOR_PRECISION = np.diag([1e-9, 1 / _SLOPE_SD**2, *[1 / _ASSUMED_NOISE**2] * _HATS])
 _PRIOR_MOMENT = _PRIOR_PRECISION @ np.array([0.0, _SLOPE, *[0.0] * _HATS])
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CapacityLaw:
-    """Sums over weighted samples: of x x' (``gram``), of x log C (``moment``), of ``squares`` off and of weights."""
+    """Weighted sums over the samples: x x' (``gram``), x log C (``moment``), squared errors (``squares``), weights."""
 
     gram: Floats
     moment: Floats
@@ -55,7 +55,7 @@ class CapacityLaw:
 
     @property
     def noise(self) -> float:
-        """Relative deviation of one draw."""
+        """Relative standard deviation of one sample."""
         variance = (_ASSUMED_NOISE**2 + self.squares) / (1 + self.weight)
         return math.sqrt(variance)
 
@@ -68,28 +68,28 @@ class CapacityLaw:
         return CapacityBelief(of_size, of_size * np.sqrt(self.noise**2 + unknown))
 
     def measured(self, machines: int, capacity_per_s: float, weight: float = 1.0) -> CapacityLaw:
-        """A step whose capacity is known, late or not: rows done per second of useful time.
+        """Add a step whose capacity was measured, late or not: rows done per second of useful time.
 
-        ``weight`` below 1 is for steps that share a draw.
+        ``weight`` below 1 is for steps whose noise is correlated.
         """
         if capacity_per_s <= 0 or machines < 1:
             return self
         mean, doubt = self._posterior()
         x, log_c = _row(machines), math.log(capacity_per_s)
         own = self.noise**2
-        # of the squared error only the part that is not our doubt of the curve
+        # only the part of the squared error that is due to noise, not to uncertainty of the curve
         square = (log_c - float(x @ mean)) ** 2 * own / (own + max(float(x @ doubt @ x), 0.0))
         after = self._with(x, log_c, weight)
         return replace(after, squares=self.squares + weight * square, weight=self.weight + weight)
 
     def late(self, machines: int, capacity_per_s: float) -> CapacityLaw:
-        """A step whose capacity is known because it was late: the unlucky ones say nothing of the noise."""
+        """Add a late step's capacity; it does not update the noise, as late steps are a biased selection."""
         if capacity_per_s <= 0 or machines < 1:
             return self
         return self._with(_row(machines), math.log(capacity_per_s), 1.0)
 
     def on_time(self, machines: int, load_per_s: float) -> CapacityLaw:
-        """A step whose load was carried: the capacity was above it. Unchanged (itself) where that says nothing."""
+        """Add an on-time step: its capacity was above the load. Returns itself if that carries no information."""
         if load_per_s <= 0 or machines < 1:
             return self
         mean, _ = self._posterior()
@@ -112,7 +112,7 @@ class CapacityLaw:
 
 
 def capacity_law(samples: Iterable[tuple[int, float]], largest: int = LARGEST) -> CapacityLaw:
-    """The law of measured (machines, rate) pairs.
+    """The capacity law fitted to measured (machines, rate) pairs.
 
     >>> law = capacity_law([(m, 100.0 * m**0.9) for m in (3, 4, 6, 8)])
     >>> law.curve().mean_per_s[[0, 47]].round().tolist(), round(100 * 48**0.9)
@@ -141,7 +141,7 @@ def _row(machines: int) -> Floats:
 
 
 def _basis(log_m: Floats) -> Floats:
-    """1, log m and the hats; beyond the last of them its height stays."""
+    """Regression inputs: 1, log m and the hat functions; beyond the last hat it stays at 1."""
     place = np.minimum(log_m / math.log(2), _HATS - 1.0)
     hats = np.maximum(1 - np.abs(place[:, None] - np.arange(float(_HATS))), 0.0)
     return np.column_stack((np.ones_like(log_m), log_m, hats))

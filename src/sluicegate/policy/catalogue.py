@@ -1,6 +1,6 @@
 """Every policy by name, with one line on what it does and where it comes from.
 
-A policy's module is imported when the policy is built: whoever lists them loads no compiled code.
+A policy's module is imported only when the policy is built, so that listing them loads no compiled code.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     AnyPolicy: TypeAlias = Policy[Any]
 
 Moves = Literal["governed", "spaced", "own", "steps", "cycles"]
-"""Who says when a policy's proposals become moves.
+"""What decides when a policy's proposals are applied.
 
-    governed  nobody but the governor: window, dead band, cool-down, does it pay
-    spaced    the policy's T_ra: at least so long between two moves, and nothing else
+    governed  the governor alone: window, dead band, cool-down, does it pay
+    spaced    the policy's T_ra alone, the least time between two moves
     own       the policy's own windows, triggers and waits: the governor only checks metrics, bounds, one at a time
-    steps     the same; it is asked once a step of its forecaster
-    cycles    the same; it is asked once a cycle S, U before it starts
+    steps     as own; the policy is called once a step of its forecaster
+    cycles    as own; the policy is called once a cycle S, U before it starts
 """
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
-    """One policy: ``build`` makes it from the load to come, which only a ``clairvoyant`` one uses.
+    """One policy: ``build`` makes it from the future load, which only a ``clairvoyant`` one uses.
 
-    A ``reactive`` policy finds its size by trial on a running pipeline; the others answer at once. ``mapper`` and
-    ``forecaster`` name what it goes with, ``moves`` who says when it moves. One of ``nodes`` decides how many there
-    are, where they can come and go.
+    A ``reactive`` policy finds its size by trial on a running pipeline; the others compute it in one call. ``mapper``
+    and ``forecaster`` name its placer and forecaster, ``moves`` says what decides when proposals are applied. A policy
+    with ``nodes`` decides the number of nodes, where nodes can be started and stopped.
     """
 
     build: Callable[[tuple[float, ...]], AnyPolicy]
@@ -50,7 +50,7 @@ class PolicyEntry:
 
 
 def _of(module: str, policy: str, **settings: object) -> Callable[[tuple[float, ...]], AnyPolicy]:
-    """Builds ``policy`` of a module below this package, which knows nothing of the load to come."""
+    """A builder for ``policy`` of a module below this package that ignores the future load."""
 
     def build(load: tuple[float, ...]) -> AnyPolicy:
         made: AnyPolicy = getattr(import_module(f"sluicegate.policy.{module}"), policy)(**settings)
@@ -188,7 +188,7 @@ POLICIES: dict[str, PolicyEntry] = {
 
 
 def policy_entry(name: str) -> PolicyEntry:
-    """The entry of a policy; an unknown name is an error that lists the known ones."""
+    """The entry of a policy; raises an error that lists the known names for an unknown one."""
     try:
         return POLICIES[name]
     except KeyError:
@@ -196,7 +196,7 @@ def policy_entry(name: str) -> PolicyEntry:
 
 
 def live_policy_entry(name: str) -> PolicyEntry:
-    """The entry of a policy for a pipeline that runs, whose load to come nobody knows."""
+    """The entry of a policy for a running pipeline, whose future load is unknown."""
     entry = policy_entry(name)
     if entry.clairvoyant:
         raise BadInput(

@@ -1,4 +1,4 @@
-"""The load a situation asks to plan for, as arrays."""
+"""Converts between situations and the load arrays of the models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sluicegate.model.traffic import outside_rate, solve, visits
 
 
 def stations_of(situation: Situation) -> Stations:
-    """The situation's operators under its arrivals."""
+    """The situation's operators as stations under its arrivals."""
     topology = situation.topology
     arrivals = np.array([situation.operator_arrivals_per_s[name] for name in topology.names], dtype=np.float64)
     return Stations.of(topology, arrivals, outside_rate(topology, situation.arrivals_per_s))
@@ -26,7 +26,7 @@ def situation_at(
     limits: Limits | None = None,
     source_rates: Mapping[str, float] | None = None,
 ) -> Situation:
-    """A pipeline that does not run yet, under a rate to plan for: arrivals follow from the traffic equations.
+    """The situation of a pipeline that does not run yet; arrivals are computed by the traffic equations.
 
     >>> from sluicegate.domain import Edge, Operator
     >>> t = Topology("t", (Operator("a", 9.0), Operator("b", 9.0)), (Edge("source", "a"), Edge("a", "b", 0.5)))

@@ -1,9 +1,9 @@
-"""The greedy at the heart of DRS: the next processor goes where it cuts E[T] most.
+"""The greedy allocation of DRS: the next processor goes where it cuts E[T] most.
 
 Gain of a processor at operator i: lambda_i (E[T_i](k_i) - E[T_i](k_i + 1)). As E[T_i] is convex in k_i under every law
-sluicegate uses, the greedy is optimal for each total, and its answers are nested: one pass with a heap serves all
-totals, in O((N + K) log N). Erlang B is carried along, one step of the recursion per processor. Under the micro-batch
-law a gain turns negative at k*; the greedy never goes beyond.
+sluicegate uses, the greedy is optimal for each total, and its allocations are nested: one pass with a heap gives all
+totals, in O((N + K) log N). Erlang B is updated by one step of its recursion per processor. Under the micro-batch
+law the gain turns negative at k*; the greedy never goes beyond.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def greedy_path(stations: Stations, limits: Limits, budget: int, until_mean_s: f
 
 
 def ample(stations: Stations, limits: Limits) -> int:
-    """A total beyond which no processor could matter: four times the offered load and 64 more per operator."""
+    """A total above which more processors have no effect: four times the offered load and 64 more per operator."""
     return int(min(4 * stations.offered.sum() + 64 * len(stations.names), float(limits.most * len(stations.names))))
 
 
@@ -86,7 +86,7 @@ def _stable(arrivals: Floats, service: Floats) -> Counts:
 
 @njit(cache=True)
 def _grow(laws: Laws, start: Counts, most: Counts, steps: int, target: float) -> Counts:
-    """Which operator gets each next processor; stops when sum of weight_i x (the part that k changes) <= target."""
+    """The operator that gets each next processor; stops when sum of weight_i x (the part that k changes) <= target."""
     k, b = start.copy(), np.ones(len(start))
     total = 0.0
     heap = [(0.0, 0.0, 0)]

@@ -1,8 +1,8 @@
-"""A policy that is asked once a step or once a cycle, however often the loop looks.
+"""Calls a policy once a step or once a cycle, however often the loop polls.
 
-Papers that decide in cycles (one decision every S, taken U before the cycle starts) are written for one call a
-decision. The loop looks more often; in between the last proposal stands. What was saturated meanwhile is kept for the
-next decision: it is the only sample of the throughput that a cycle gives.
+Papers that decide in cycles (one decision every S, taken U before the cycle starts) assume one call per decision. The
+loop polls more often; in between the last proposal is repeated. Saturated throughput seen meanwhile is kept for the
+next decision: it is the only throughput sample of a cycle.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sluicegate.policy.within_limits import proposal_within
 
 @dataclass(frozen=True, slots=True)
 class StepMemory:
-    """The policy's own memory, the step it was last asked in, what it then proposed, and what saturated since."""
+    """The inner policy's memory, the step of its last call, its proposal, and the saturated throughput since."""
 
     inner: Any
     step: int | None = None
@@ -30,7 +30,7 @@ class StepMemory:
 
 @dataclass(frozen=True, slots=True)
 class InSteps:
-    """``policy`` asked once every ``every_s``, ``lead_s`` before the step starts.
+    """Calls ``policy`` once every ``every_s``, ``lead_s`` before the step starts.
 
     >>> from sluicegate.domain import Edge, Observation, Operator, Topology
     >>> from sluicegate.policy.peers.ds2 import Ds2
@@ -56,7 +56,7 @@ class InSteps:
         return StepMemory(self.policy.start())
 
     def propose(self, memory: StepMemory, situation: Situation) -> tuple[StepMemory, Proposal]:
-        # a look a millionth of a step early still belongs to the step: seconds are sums of floats
+        # tolerate a tick that is a millionth of a step early: times are sums of floats
         step = math.floor((situation.now_s + self.lead_s) / self.every_s + 1e-6)
         seen = _with_saturated(memory, situation)
         if memory.proposal is not None and step == memory.step:
@@ -75,7 +75,7 @@ class InSteps:
 
 
 def _with_saturated(memory: StepMemory, situation: Situation) -> dict[str, float]:
-    """What operators sustained flat out since the last decision, at the allocation that still runs."""
+    """Saturated throughput of operators since the last decision, as long as the allocation is unchanged."""
     if situation.observation.rescaling:
         return {}
     kept = dict(memory.saturated_per_s) if dict(memory.running) == dict(situation.running) else {}

@@ -1,18 +1,18 @@
-"""Which instance owns which keys, and what must move when their number changes (Es-Stream Eq 12, 13, 23, 24).
+"""Assigns key groups to instances, with few moves when the number of instances changes (Es-Stream Eq 12, 13, 23, 24).
 
 The paper routes by hash(key) mod m. From m to m' instances a share of 1 - gcd(m, m')/max(m, m') of the keys changes
-its owner: nearly all of them. Ours puts a fixed number G of key groups in between:
+its owner: nearly all of them. Here a fixed number G of key groups lies in between:
 
     group = hash(key) mod G,   owner = owners[group],   k <= G
 
-The groups start as k contiguous ranges. A change of k takes from an instance only what is above its new quota, from
-the end of what it has, so it moves the fewest groups any even assignment can: between even assignments at most
+The groups start as k contiguous ranges. A change of k takes from an instance only the groups above its new quota, its
+last ones, so it moves the fewest groups any even assignment can: between even assignments at most
 |k' - k| ceil(G / max(k, k')).
 
-Groups by measured load are how the rows of a stateful operator are redirected, as a key must keep its owner. Longest
-processing time first: the heaviest group goes to the instance with the least load so far. The largest load is at most
-4/3 - 1/(3k) times the least possible (Graham 1969). Instances are then renamed so that as much load as possible stays
-where it is.
+The rows of a stateful operator are redirected by assigning groups by measured load, as a key must stay with its state.
+Longest processing time first: the heaviest group goes to the instance with the least load so far. The largest load is
+at most 4/3 - 1/(3k) times the least possible (Graham 1969). Instances are then renamed so that as much load as possible
+stays where it is.
 
 Our reading: Eq 24 merges what comes from the k OLD instances (the paper prints 1..k*).
 """
@@ -35,7 +35,7 @@ Owners = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class GroupMove:
-    """One group's state goes from one instance to another."""
+    """A move of one group's state from one instance to another."""
 
     group: int
     origin: int
@@ -44,7 +44,7 @@ class GroupMove:
 
 @dataclass(frozen=True, slots=True)
 class Repartition:
-    """Who owned the groups, who will, and what moves in between."""
+    """The owners of the groups before and after a change, and the moves in between."""
 
     before: Owners
     after: Owners
@@ -104,7 +104,7 @@ def repartition(before: Sequence[int], instances: int) -> Repartition:
 
 
 def check_counts(groups: int, instances: int) -> None:
-    """Every instance needs a group to own."""
+    """Raise unless there is at least one instance and every instance can own a group."""
     require(instances >= 1, f"{instances} instances: give at least 1")
     require(
         instances <= groups,
@@ -118,7 +118,7 @@ def _quotas(groups: int, instances: int) -> list[int]:
 
 
 def _quotas_by_need(held: Mapping[int, list[int]], groups: int, instances: int) -> dict[int, int]:
-    """Even quotas, the longer ones for those who hold most: what they keep need not move."""
+    """Even quotas, the larger ones for the instances that hold most, so that fewer groups move."""
     by_need = sorted(range(instances), key=lambda i: (-len(held.get(i, ())), i))
     quota_of = dict(zip(by_need, _quotas(groups, instances), strict=True))
     return {i: quota_of[i] for i in range(instances)}
@@ -132,7 +132,7 @@ def _split(pairs: Iterable[tuple[int, int]]) -> dict[int, tuple[int, ...]]:
 
 
 def balanced(loads: Sequence[float], instances: int) -> Owners:
-    """An owner for every group; every instance has at least one.
+    """Assign groups to instances by longest processing time first; every instance gets at least one.
 
     >>> balanced([9.0, 1.0, 1.0, 1.0, 6.0], 2)
     (0, 1, 1, 1, 1)
@@ -141,7 +141,7 @@ def balanced(loads: Sequence[float], instances: int) -> Owners:
     for load in loads:
         require_number(load, "load of a key group")
     owners = [0] * len(loads)
-    # The count breaks ties, so that groups without load still leave no instance without a group.
+    # The count breaks ties, so that every instance gets a group even if groups have no load.
     heap = [(0.0, 0, instance) for instance in range(instances)]
     for group in sorted(range(len(loads)), key=lambda g: (-loads[g], g)):
         load, count, instance = heap[0]
@@ -151,7 +151,7 @@ def balanced(loads: Sequence[float], instances: int) -> Owners:
 
 
 def rebalance(before: Sequence[int], loads: Sequence[float], instances: int) -> Repartition:
-    """The balanced assignment, with instances named so that the least load moves.
+    """The balanced assignment, with instances renamed so that the least load moves.
 
     >>> rebalance((1, 1, 0, 0), [4.0, 1.0, 2.0, 3.0], 2).after
     (1, 1, 0, 0)
@@ -161,14 +161,14 @@ def rebalance(before: Sequence[int], loads: Sequence[float], instances: int) -> 
     kept = np.zeros((instances, instances))
     for group, (old, new) in enumerate(zip(before, fresh, strict=True)):
         if 0 <= old < instances:
-            # Groups without load break ties: of two equal names, the one that moves fewer groups.
+            # A small weight per group breaks ties in favour of fewer moved groups.
             kept[new, old] += loads[group] + 1e-9 * math.fsum(loads) / len(loads)
     _, name_of = linear_sum_assignment(kept, maximize=True)
     return Repartition(tuple(before), tuple(int(name_of[new]) for new in fresh))
 
 
 def largest_load(owners: Sequence[int], loads: Sequence[float]) -> float:
-    """The load of the instance that carries most.
+    """The load of the busiest instance.
 
     >>> largest_load((0, 0, 1), [1.0, 2.0, 2.5])
     3.0

@@ -1,11 +1,11 @@
-"""The chance that load exceeds capacity, and the number of machines that weighs it best against their cost.
+"""The probability that load exceeds capacity, and the number of machines that best trades it off against their cost.
 
     P(k) = mean over steps h of  sum_i weight_i Phi((mean_h + sd_h score_i - capacity_k)/noise_k)
     k* = argmin over k of  k + price P(k)
 
-The load's law is that of the forecast's scores, the capacity's is normal. Of thousands of sorted scores some 60 are
-enough: each of the highest alone, further down one for ever more of them. No k beyond a maximum of the curve is chosen.
-Where machines stop at once and take steps to start, a lower k is weighed over those steps too: they pass with it.
+The load is distributed like the forecast's scores, the capacity normally. Of thousands of sorted scores about 60 are
+enough: each of the highest individually, further down one for increasingly many. No k beyond a maximum of the curve is
+chosen. As machines stop at once but take steps to start, a lower k is evaluated over the start-up steps too.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_GROWTH = 6  # below the j-th highest score one stands for j/6; 3 changes costs by 0.3% at most
+_GROWTH = 6  # below the j-th highest score, one point represents j/6 scores; 3 changes costs by 0.3% at most
 
 
 @njit(cache=True)
 def weighed(
     mean: Floats, sd: Floats, scores: Floats, capacity: Floats, noise: Floats, running: int, price: float, wait: int = 0
 ) -> tuple[int, float, float, float]:
-    """The best number, the cost of staying with ``running`` above it, and the late chance of staying and of moving.
+    """The best k, the extra cost of staying at ``running``, and the late probability of staying and of moving.
 
-    More machines serve after ``wait`` of the steps, fewer from the first: a lower number must do for all of them.
+    Added machines serve after ``wait`` steps, removed ones are gone from the first: a lower k must suffice for all
+    steps.
 
     >>> one, sizes = np.array([10.0]), np.arange(1.0, 31)
     >>> best, regret, stay, move = weighed(one, 0.1 * one, np.array([-1.0, 0.0, 1.0]), sizes, 0.05 * sizes, 10, 100.0)
@@ -57,7 +58,7 @@ def _best(
     first: int,
     last: int,
 ) -> tuple[int, float, float, float]:
-    """Of ``running`` and the numbers from ``first`` to ``last``."""
+    """The same, choosing among ``running`` and the numbers from ``first`` to ``last``."""
     chance = late_chance(mean, sd, points, weights, capacity[running - 1], noise[running - 1])
     best, best_cost, best_chance = running, running + price * chance, chance
     stay, k, top = best_cost, first, -1.0
@@ -73,7 +74,7 @@ def _best(
 
 @njit(cache=True)
 def thinned(scores: Floats) -> tuple[Floats, Floats]:
-    """A few of the rising ``scores``, falling, dense at the top; with the share of all that each stands for.
+    """A subset of the ascending ``scores`` in descending order, dense at the top, each with the share it represents.
 
     >>> points, weights = thinned(np.arange(4000.0))
     >>> points[:2].tolist(), len(points), round(float(weights.sum()), 9)
@@ -93,7 +94,7 @@ def thinned(scores: Floats) -> tuple[Floats, Floats]:
 
 @njit(cache=True)
 def late_chance(mean: Floats, sd: Floats, points: Floats, weights: Floats, capacity: float, noise: float) -> float:
-    """P(load > capacity), averaged over the steps; ``points`` fall."""
+    """P(load > capacity), averaged over the steps; ``points`` must be descending."""
     total = 0.0
     spread = max(noise, 1e-9 * capacity, 1e-300)
     for h in range(len(mean)):

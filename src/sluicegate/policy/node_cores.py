@@ -1,9 +1,9 @@
-"""A plan brought within the cores that its nodes have, by the law of a node (``model.node_law``).
+"""Fits a plan to the cores of its nodes, by the CPU model of ``model.node_law``.
 
-On cores that are all busy a task more makes every batch slower. So where the batches of a plan would need more than is
-free, in this order: batches start as rarely as the promise allows, no operator gets more tasks than it runs with, tasks
-go one by one where they cost most and the operator still keeps up, another node is asked for, and it is said how many
-cores would do.
+When all cores are busy, one more task makes every batch slower. So if the batches of a plan need more than the free
+cores: no operator gets more tasks than it runs with (unless it needs them to keep up), batches start as rarely as the
+latency goal allows, and tasks are removed one by one where that saves most cores and the operator still keeps up. If
+that is not enough, more nodes are requested, and the reason gives the number of cores that would suffice.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sluicegate.policy.pace import paces
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitted:
-    """Processors and paces that fit, or come nearest; ``more_nodes`` are asked for where they do not."""
+    """Processors and paces that fit the cores, or come nearest; ``more_nodes`` are requested if they do not fit."""
 
     processors: Counts
     pace_s: dict[str, float]
@@ -34,7 +34,7 @@ class Fitted:
 def within_cores(
     situation: Situation, stations: Stations, k: Counts, pace_s: dict[str, float], goal_s: float | None
 ) -> Fitted:
-    """The plan as it is where it fits or where nothing is known of cores; ``goal_s`` is all that batches may wait."""
+    """The plan, reduced if it needs too many cores; unchanged if cores are unknown. ``goal_s`` is the mean allowed."""
     cores = situation.cores
     if cores is None or not pace_s or needed(cores, stations, k, pace_s) <= FILLED * cores.free:
         return Fitted(k, pace_s)
@@ -56,9 +56,9 @@ def within_cores(
 
 
 def _cores_to_spare(situation: Situation) -> bool:
-    """Whether every node was seen with cores idle: a law that says otherwise has much yet to learn.
+    """Whether every node was observed with idle cores: then the model overestimates and is not applied.
 
-    Tasks that wait for a service need none, and batches that grow under load become fewer.
+    Tasks that wait for an external service need no core, and batches that grow under load become fewer.
     """
     nodes = [node for node in situation.observation.nodes if node.cores]
     return bool(nodes) and all(
@@ -67,9 +67,9 @@ def _cores_to_spare(situation: Situation) -> bool:
 
 
 def needed(cores: Cores, stations: Stations, k: Counts, pace_s: Mapping[str, float]) -> float:
-    """The cores of a plan; an operator without a pace starts its batches back to back.
+    """The cores that a plan needs; an operator without a pace starts its batches back to back.
 
-    One that cannot keep up has batches as long as its backlog, so that its rows alone count.
+    For one that cannot keep up, batch length grows without bound, so that only its rows count.
     """
     laws, busy = stations.laws, stations.offered / k
     own = laws.overhead_s + laws.per_task_s * k
@@ -80,7 +80,7 @@ def needed(cores: Cores, stations: Stations, k: Counts, pace_s: Mapping[str, flo
 
 
 def _no_more_than_run(situation: Situation, stations: Stations, k: Counts) -> Counts:
-    """But for operators that would not keep up: rows that are never served help nobody."""
+    """Cap each operator at its running tasks, unless it needs more to keep up."""
     have = [max(situation.running.get(name, int(n)), 1) for name, n in zip(stations.names, k, strict=True)]
     least = np.ceil(stations.offered / KEEPS_UP).astype(np.int64)
     fewer: Counts = np.minimum(k, np.maximum(np.array(have, dtype=np.int64), least))
@@ -93,7 +93,7 @@ def _stretched(stations: Stations, k: Counts, goal_s: float | None, pace_s: Mapp
 
 
 def _one_less(cores: Cores, stations: Stations, k: Counts, pace_s: Mapping[str, float]) -> Counts | None:
-    """Without the task whose absence saves most cores, of operators that keep up with one less."""
+    """Remove the task that saves most cores, among operators that keep up with one less; ``None`` if none saves any."""
     best, least = None, needed(cores, stations, k, pace_s)
     for i in np.flatnonzero((k > 1) & (stations.offered < k - 1)):
         one = k.copy()

@@ -1,39 +1,39 @@
-"""The fewest machines that keep an on-time promise: a price on late steps, set so that the promise is just kept.
+"""The fewest machines for a target share of on-time steps: a price on late steps adapts until the target is just met.
 
 A target share of on-time steps leaves a budget beta = 1 - target of late ones. It is spent where it saves most: with
 lambda the price of a late step in machine steps, the number of machines is
 
-    k* = argmin over k of  J(k) = k + lambda P(k),   P(k) = chance that a step this decision binds for is late
+    k* = argmin over k of  J(k) = k + lambda P(k),   P(k) = probability that a step covered by this decision is late
 
-(the Lagrangian of "least machines subject to a mean of P"; a margin equal everywhere would buy the last percent also
-where it costs most). Stopping is at once: for fewer machines than run, the steps that pass before others could be
-started count too. The price follows what was late. Its unit is the need, the mean of machines that the
-expected load takes, and not what runs: else running more would raise the price, and that what runs.
+(the Lagrangian of "least machines subject to a mean of P"; an equal margin everywhere would pay for the last percent
+also where it costs most). Stopping is immediate: for fewer machines than run, the steps until others could be started
+count too. The price follows the late steps so far. Its unit is the need, the mean number of machines that the expected
+load takes, and not the running number: else running more would raise the price, which would raise the running number.
 
 The price is never below LEAST_PRICE machine steps per machine that the expected load needs: else a load far above
 the usual (or a first one, with few machines running) would be cheaper to leave late than to serve.
 
-Errors of the forecast and of the capacity curve end up in what was late too, so that the share achieved is the target's
-all the same.
+Errors of the forecast and of the capacity curve show up as late steps too, so that the achieved share still reaches the
+target.
 
-A rescale must pay: the regret of staying, J(running) - J(k*), adds up (losing a fifth a decision) until it exceeds
-PATIENCE sqrt(running) + the load's deviation in machines, of which a cycle of n steps bears 1/n; it starts anew when k*
-changes sides.
+A rescale must pay: the regret of staying, J(running) - J(k*), accumulates (losing a fifth per decision) until it
+exceeds PATIENCE sqrt(running) + the load's deviation in machines, the latter divided by the n steps of a cycle; it
+restarts at zero when k* changes sides.
 
-The price follows what is left of the budget. One late step takes what 1/beta steps allow, so that after n steps the
+The price follows the remaining budget. One late step uses up the allowance of 1/beta steps, so that after n steps the
 allowance of
 
     saved = n - late/beta
 
-of them is left, and
+steps is left, and
 
     price = need/beta x min(PRICE_0 e^-(beyond/SPEND), MOST_PRICE)      in machine steps, need being machines
     beyond = saved - sqrt(n/beta)
 
-What is saved adds up, so that the price moves on until as many are late as may be, however far the price that a load
-needs is from PRICE_0. The root is a reserve for chance, about one deviation of n beta late steps: at 99.5% a seventh of
-the budget after a week of minutes and a twentieth after two months. Slow on purpose: the predicted chance explains most
-of what happens, and a price that follows single bursts pays twice.
+``saved`` is an integral, so that the price moves until the budget is used, however far the price that a load needs is
+from PRICE_0. The root is a reserve for chance, about one deviation of n beta late steps: at 99.5% a seventh of the
+budget after a week of minutes and a twentieth after two months. The price is slow on purpose: the predicted probability
+explains most late steps, and a price that reacts to single bursts pays twice.
 """
 
 from __future__ import annotations
@@ -52,47 +52,47 @@ from sluicegate.policy.late_chance import weighed
 Floats = NDArray[np.float64]
 
 # Half and double of each: docs/benchmarks.md, three traces of four days, target 99.5%, in cycles of ten steps.
-# The first price, as a share of the need of the steps that one late step stands for.
-# Half: 1.5% cheaper, 0.83 of the budget late where it was 0.74. Double: 1.5% dearer, 0.68.
+# The initial price, as a share of need/beta.
+# Half: 1.5% cheaper, 0.83 of the budget late where it was 0.74. Double: 1.5% more expensive, 0.68.
 PRICE_0 = 0.18
-# The most that avoiding a late step is worth. Else one late cycle at 99.9%, the budget of a week, makes every step of
-# that week dear and buys next to nothing. Half: 4% cheaper, a target missed. Double: 1% dearer, 5% at 99.9%.
+# Cap on the price of a late step. Else one late cycle at 99.9%, the budget of a week, makes every step of that week
+# expensive with hardly any effect. Half: 4% cheaper, a target missed. Double: 1% more expensive, 5% at 99.9%.
 MOST_PRICE = 2 * PRICE_0
-# The least, per machine that the expected load needs: else a load far above the usual is cheaper left late than served.
-# Half, double: it does not bind on usual loads.
+# Least price per machine that the expected load needs: else a load far above the usual is cheaper to leave late than to
+# serve. Half, double: it does not bind on usual loads.
 LEAST_PRICE = 2.0
-# Saved steps over which the price falls by e. Half: 0.4% dearer there, 2% on NASA and ClarkNet: single bursts move it.
-# Double: over weeks more stays unspent.
+# Saved steps over which the price falls by a factor e. Half: 0.4% more expensive there, 2% on NASA and ClarkNet: single
+# bursts move it. Double: over weeks more of the budget stays unspent.
 SPEND = 2_500.0
-# Steps: how much may be saved or owed, so that the price falls to a fiftieth at most, and what the need is averaged
-# over. A calm year does not pay for a late day, nor a year for one disaster.
+# Steps: cap on the allowance saved or owed, so that the price falls to a fiftieth at most, and averaging window of the
+# need. A year without late steps does not pay for a late day, nor does one outage affect a whole year.
 MEMORY = 4 * SPEND
-# What a rescale must save, in machine steps by the root of the machines. Half: a quarter more rescales, 0.8% cheaper.
-# Double: a quarter fewer, 1.8% dearer.
+# What a rescale must save, in machine steps per square root of the machines. Half: a quarter more rescales, 0.8%
+# cheaper. Double: a quarter fewer, 1.8% more expensive.
 PATIENCE = 0.6
-# What is left of the regret at the next decision. Half: 15% fewer rescales, 2% dearer. All of it (1): 8% more, and a
-# quarter more with decisions every step.
+# Share of the regret kept to the next decision. Half: 15% fewer rescales, 2% more expensive. All of it (1): 8% more
+# rescales, and a quarter more with decisions every step.
 KEEP = 0.8
 _NORMAL: Floats = ndtri((np.arange(4000) + 0.5) / 4000)  # scores of a forecast that has none
 
 
 @dataclass(frozen=True, slots=True)
 class LateBudget:
-    """Steps judged, those of them that were late, and the steps whose allowance is left."""
+    """Steps counted, late steps among them, and the remaining allowance in steps."""
 
     steps: float = 0.0
     late: float = 0.0
     saved: float = 0.0
 
     def judged(self, late: float, steps: int, budget: float) -> LateBudget:
-        """``late`` of ``steps`` more steps were late, where a share of ``budget`` may be."""
+        """Count ``steps`` more steps, of which ``late`` were late; a share of ``budget`` may be."""
         n = self.steps + steps
         saved = self.saved + steps - late / budget
         kept = max(min(saved, MEMORY + _reserve(n, budget)), -MEMORY)
         return LateBudget(n, self.late + late, kept)
 
     def price(self, need: float, budget: float) -> float:
-        """What avoiding one late step is worth in machine steps, where the load needs ``need`` machines.
+        """The price of one late step in machine steps, for a load that needs ``need`` machines.
 
         >>> fresh = LateBudget()
         >>> calm, late = fresh.judged(0, 2_000, 0.005), fresh.judged(20, 2_000, 0.005)
@@ -100,7 +100,7 @@ class LateBudget:
         [208, 360, 720]
         """
         beyond = self.saved - _reserve(self.steps, budget)
-        # bounded before it is a power: it may be beyond all floats
+        # bounded before exp, which could overflow
         log_price = min(-beyond / SPEND, math.log(MOST_PRICE / PRICE_0))
         return need * PRICE_0 / budget * math.exp(log_price)
 
@@ -111,7 +111,8 @@ def _reserve(steps: float, budget: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """When a decision binds: taken ``lead_steps`` before its cycle of ``cycle_steps``; machines start that late.
+    """Which steps a decision covers: it is taken ``lead_steps`` before its cycle of ``cycle_steps`` and machines take
+    ``startup_steps`` to start.
 
     A forecast's first step is the one after the last rate known.
 
@@ -129,14 +130,14 @@ class Steps:
 
     @property
     def bound(self) -> tuple[int, int]:
-        """First and last step ahead that machines asked for in this step serve before the next decision's can."""
+        """First and last step ahead that machines requested now serve before those of the next decision can."""
         first = max(self.lead_steps, self.startup_steps) + 1
         return first, max(first, self.lead_steps + self.cycle_steps)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CapacityBelief:
-    """What 1, 2, .. machines sustain, with the deviation of one draw (its noise and our doubt of the curve)."""
+    """Capacity of 1, 2, .. machines, with the deviation of one sample (its noise and the curve's uncertainty)."""
 
     mean_per_s: Floats
     sd_per_s: Floats
@@ -147,7 +148,7 @@ class CapacityBelief:
 
 @dataclass(frozen=True, slots=True)
 class OnTimeMemory:
-    """What was late, decisions taken, the mean of machines that their loads needed, the regret so far and its side."""
+    """Late budget, decisions taken, mean number of machines needed, accumulated regret and its side (more or fewer)."""
 
     budget: LateBudget = field(default_factory=LateBudget)
     decisions: int = 0
@@ -158,7 +159,7 @@ class OnTimeMemory:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Machines to run, the chance that a step they bind for is late, and why."""
+    """Machines to run, the probability that a step covered by the decision is late, and the reason."""
 
     machines: int
     late_chance: float
@@ -169,7 +170,7 @@ class Choice:
 class OnTime:
     """The rule for one target and one timing.
 
-    For studies of what bounds it: ``price`` in machine steps fixes what is else learned, and without ``holds`` every
+    For ablation studies: ``price`` in machine steps fixes the otherwise learned price, and without ``holds`` every
     decision moves to the best number at once.
     """
 
@@ -192,7 +193,7 @@ class OnTime:
     def decide(
         self, memory: OnTimeMemory, forecast: Forecast, capacity: CapacityBelief, running: int
     ) -> tuple[OnTimeMemory, Choice]:
-        """The machines to ask for, ``running`` being those asked for before.
+        """The machines to request; ``running`` are those requested before.
 
         >>> sizes = np.arange(1.0, 41)
         >>> load = Forecast(60.0, np.full(3, 10.0), np.full(3, 0.5))
@@ -221,7 +222,7 @@ class OnTime:
         return after, Choice(machines, late, reason)
 
     def _load(self, forecast: Forecast) -> tuple[Floats, Floats, int]:
-        """Mean and deviation of the steps that a decision bears on, and how many pass before new machines serve."""
+        """Mean and deviation of the steps that a decision affects, and how many pass before new machines serve."""
         last = min(self.timing.bound[1], len(forecast.mean_per_s))
         first = min(self.timing.bound[0], last)
         stopped = min(self.timing.lead_steps + 1, first)
@@ -248,6 +249,6 @@ class OnTime:
 
 
 def needed(rate_per_s: float, capacity: CapacityBelief) -> int:
-    """The fewest machines whose mean capacity exceeds the rate; all there are where none does."""
+    """The fewest machines whose mean capacity exceeds the rate; the largest size if none does."""
     enough = int(np.argmax(capacity.mean_per_s > rate_per_s))
     return enough + 1 if capacity.mean_per_s[enough] > rate_per_s else len(capacity.mean_per_s)

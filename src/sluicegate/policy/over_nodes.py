@@ -1,9 +1,9 @@
-"""Processors spread over the slots of the nodes that are there, where a policy decides nodes.
+"""Spreads processors over the warm slots, for policies that decide the number of nodes.
 
-Such a policy (``Proposal.nodes``) is asked once a cycle; nodes come later than they are asked for and leave at once.
-Until a new node is warm, tasks for its slots would only queue behind those of the others. So the processors follow
-the slots that are warm, up to those decided: spread so that the pipeline carries the highest rate, and spread anew
-when the slots change or a new decision was taken, not at every look, as learned rates move a little all the time.
+Such a policy (``Proposal.nodes``) decides once a cycle; nodes start with a delay and stop at once. Until a new node is
+warm, tasks for its slots would only queue behind the others. So the processors follow the warm slots, up to the decided
+ones: spread so that the pipeline carries the highest rate, and spread again only when the slots change or after a new
+decision, not at every tick, as learned rates fluctuate slightly.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sluicegate.policy.within_limits import proposal_within
 
 @dataclass(frozen=True, slots=True)
 class NodesMemory:
-    """The policy's own memory, and the spread in force with the slots it was made for."""
+    """The inner policy's memory, and the current spread with the slots it was made for."""
 
     inner: StepMemory
     slots: int = 0
@@ -28,7 +28,7 @@ class NodesMemory:
 
 @dataclass(frozen=True, slots=True)
 class OverNodes:
-    """``policy`` decides nodes of ``slots_per_node`` slots each; without a fleet all of them count as there.
+    """Wraps ``policy``, which decides nodes of ``slots_per_node`` slots; without a fleet all of them count as warm.
 
     >>> from sluicegate.domain import Edge, Observation, Operator, Topology
     >>> from sluicegate.policy.papers.uncertainty import Uncertainty
@@ -63,7 +63,7 @@ class OverNodes:
         return NodesMemory(inner, slots, found.processors), replace(found, nodes=proposal.nodes)
 
     def _slots(self, situation: Situation, nodes: int) -> int:
-        """Those of ``nodes`` that are warm; all, where that is not known; never none: tasks wait for the first."""
+        """The warm slots, at most those of ``nodes``; all of them if the fleet is unknown or none is warm yet."""
         fleet, decided = situation.observation.fleet, nodes * self.slots_per_node
         if fleet is None:
             return decided

@@ -1,8 +1,8 @@
-"""How often micro-batches should start, given how many processors they have.
+"""Chooses the interval between micro-batch starts for given processors.
 
 Under the micro-batch law a batch every T > b* gives a sojourn of T/2 + b(lambda T) - t_commit, which rises with T,
-while the work that batches cost beside their rows, (o + c k)/T, falls. So where a promise leaves room, batches should
-start as rarely as the promise allows: all operators stretch their b* by one common factor, the largest that keeps it.
+while the overhead of batches, (o + c k)/T, falls. So batches should start as rarely as the latency goal allows: all
+operators stretch their b* by one common factor, the largest that meets the goal.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from sluicegate.model.stations import Counts, Stations
 
 _MOST_STRETCH = 20.0
-"""Times b*, however much a promise allows: processors, places and key groups change at the next batch. Half: long
-promises pay for more batches. Double: a change waits for twice as long."""
+"""Cap on the stretch of b*: changes of processors, placement and key groups take effect at the next batch. Half: loose
+goals pay for more batches. Double: a change waits twice as long."""
 
 
 def paces(stations: Stations, processors: Counts, mean_goal_s: float | None) -> dict[str, float]:
-    """Seconds between the starts of batches, for the operators that run in batches; 0 is back to back.
+    """Seconds between batch starts, for the operators that run in batches; 0 is back to back.
 
     >>> from sluicegate.domain import BatchCosts, Edge, Operator, Topology
     >>> one = Topology("t", (Operator("a", 500.0, batch=BatchCosts(0.137, 0.029)),), (Edge("source", "a"),))
@@ -45,7 +45,7 @@ def paces(stations: Stations, processors: Counts, mean_goal_s: float | None) -> 
 
 
 def paced_mean_s(stations: Stations, processors: Counts, pace_s: Mapping[str, float]) -> float:
-    """E[T] (Eq 4) with batches started every ``pace_s``; back to back where none is given or batches take longer."""
+    """E[T] (Eq 4) with batches started every ``pace_s``; back to back if it is not given or batches take longer."""
     laws = stations.laws
     every = np.array([pace_s.get(name, 0.0) for name in stations.names])
     own = laws.overhead_s + laws.per_task_s * processors

@@ -1,4 +1,4 @@
-"""What every planner is: a pure step from what it remembers and sees to what it proposes."""
+"""The policy interface: a pure function from memory and situation to the next memory and a proposal."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ Memory = TypeVar("Memory")
 
 
 class Policy(Protocol[Memory]):
-    """A planner.
+    """A scaling policy.
 
-    ``start`` gives the memory before the first step; ``propose`` never changes the memory it is handed, it returns
-    the next one. A policy that needs none uses ``None``. Given the same memory and situation it proposes the same.
+    ``start`` returns the initial memory; ``propose`` does not modify the memory passed in, it returns the next one. A
+    policy without memory uses ``None``. ``propose`` is deterministic: same memory and situation, same proposal.
     """
 
     @property

@@ -1,10 +1,10 @@
-"""What a policy, also a reactive one, comes to rest at under a constant load.
+"""Finds the allocation at which a policy, also a reactive one, converges under a constant load.
 
-The policy is driven step by step; what it proposes runs at once, and the next step shows it what the queueing model
-says would then be measured. It rests when its proposal stays the same for 90 minutes (longer than any peer's memory:
-the longest is Flink's, 20 minutes of measuring and an hour of waiting) and no backlog is being worked off. A planner
-without memory rests as soon as it repeats itself. A policy that comes back to what it left, again and again, never
-rests: the largest of its cycle is taken and the proposal says so.
+The policy is simulated step by step; each proposal takes effect at once, and the next step shows the measurements that
+the queueing model predicts for it. It has converged when its proposal stays the same for 90 minutes (longer than any
+peer's memory: the longest is Flink's, 20 minutes of measuring and an hour of waiting) and no backlog is being drained.
+A planner without memory has converged as soon as it repeats its proposal. A policy that cycles never converges: the
+largest allocation of the cycle is taken and the proposal says so.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from sluicegate.policy.steady_load import SteadyLoad, steady_load
 PlanMemory = TypeVar("PlanMemory")
 
 _REST_S = 5400.0
-"""Half: less than Flink's hour of waiting, so that what only waits counts as at rest. Double: planning takes longer."""
+"""Time without change that counts as converged. Half: less than Flink's hour of waiting, so that a policy that only
+waits counts as converged. Double: planning takes longer."""
 
 
 @dataclass(slots=True)
 class _Run:
-    """One allocation and for how many steps in a row it was proposed."""
+    """One allocation and the number of consecutive steps for which it was proposed."""
 
     running: dict[str, int]
     proposal: Proposal
@@ -33,7 +34,7 @@ class _Run:
 
 
 class _World:
-    """The pipeline while it is driven: what runs, what is behind, what would be measured next."""
+    """The simulated pipeline: current allocation, backlog, and the next observation."""
 
     def __init__(self, load: SteadyLoad, running: dict[str, int]) -> None:
         self.load, self.running, self.now_s = load, running, 0.0
@@ -43,7 +44,7 @@ class _World:
         self.repeated = self.steady = self.draining = False
 
     def enact(self, proposal: Proposal) -> None:
-        """Run the proposal for one step. What it leaves out runs on as before."""
+        """Run the proposal for one step. Operators missing in it keep their processors."""
         wanted = {name: max(1, proposal.processors.get(name, have)) for name, have in self.running.items()}
         self.repeated = bool(self.runs) and self.runs[-1].running == wanted
         if not self.repeated:
@@ -69,7 +70,7 @@ def settle(
     step_s: float = 60.0,
     most_steps: int = 400,
 ) -> tuple[Proposal, int]:
-    """The proposal at rest and the steps it took, from the least of every operator.
+    """The converged proposal and the number of steps it took, starting from the least of every operator.
 
     >>> from sluicegate.domain import Edge, Operator
     >>> from sluicegate.policy.peers.ds2 import Ds2
@@ -102,7 +103,7 @@ def settle(
 
 
 def _cycle(runs: list[_Run]) -> list[_Run] | None:
-    """The runs of a cycle that went round three times, step for step alike."""
+    """The runs of a cycle that repeated exactly three times, or ``None``."""
     shape = [(run.running, run.steps) for run in runs]
     for period in range(2, len(runs) // 3 + 1):
         last = shape[-period:]
@@ -120,7 +121,7 @@ def _restless(runs: list[_Run], step_s: float) -> Proposal:
 
 
 def _unfinished(runs: list[_Run], most_steps: int, step_s: float, rest_steps: int) -> Proposal:
-    """The steps are used up: at rest but for a backlog, back and forth without a pattern, or still on its way."""
+    """Result when the steps are used up: converged but for a backlog, oscillating without a period, or still moving."""
     last = runs[-1]
     if last.steps > rest_steps:
         return _told(last.proposal, f"unchanged for {last.steps} steps of {step_s:g} s, a backlog is still worked off")

@@ -1,8 +1,8 @@
-"""Several queries want more processors together than there are: the next one goes where it helps most.
+"""Divides too few processors among several queries: the next one goes where it reduces latency most.
 
-Every query has a promise of its own, so what counts is its predicted mean over its bound. Each query starts with one;
-a processor goes first to a query that cannot keep up (the most overloaded), then to the one whose ratio it cuts most.
-No query gets more than it wants. Under the micro-batch law the ratio is convex in k, so the greedy is optimal.
+Each query has its own latency bound, so the measure is its predicted mean over that bound. Each query starts with one
+processor; the next goes first to a query that cannot keep up (the most overloaded), then to the one whose ratio it cuts
+most. No query gets more than it wants. Under the micro-batch law the ratio is convex in k, so the greedy is optimal.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one query wants, the bound of its promise, and the mean it would have with k processors."""
+    """The processors that one query wants, its latency bound, and its predicted mean with k processors."""
 
     want: int
     bound_s: float
     mean_s: Callable[[int], float]
     offered: float = 0.0
-    """Processors that its rows would keep busy."""
+    """Processors that its rows keep busy: lambda/mu."""
 
 
 def shared(claims: Mapping[str, Claim], budget: int) -> dict[str, int]:
-    """Processors of each; together at most ``budget``, but one each in any case.
+    """Processors of each query: at most ``budget`` in total, but always at least one each.
 
     >>> fast = Claim(4, 1.0, lambda k: 1.0 / k)
     >>> slow = Claim(4, 10.0, lambda k: 1.0 / k)
@@ -49,7 +49,7 @@ def shared(claims: Mapping[str, Claim], budget: int) -> dict[str, int]:
 
 
 def _cost(claim: Claim, have: int) -> tuple[float, float]:
-    """The gain of one more processor, negated, since heaps give the least first."""
+    """The negated gain of one more processor, as a heap key (least first)."""
     now_s, then_s = claim.mean_s(have), claim.mean_s(have + 1)
     if not math.isfinite(now_s):
         return -claim.offered / max(have, 1), -math.inf

@@ -1,18 +1,18 @@
-"""sluicegate's own policy: the best of the papers, one after the other.
+"""sluicegate's own policy, which combines methods of the papers in these steps:
 
-1. load       the forecast over the time a move takes to bear fruit (uncertainty-aware scheduling), else now: its mean,
-              or so much of its quantile as would make rows wait longer than the promise leaves room for; and what it
-              takes to work off a backlog within ``catch_up_s``
+1. load       the forecast over the time until a change takes effect (uncertainty-aware scheduling), else the current
+              load: its mean, or, if larger, its quantile less the part that may queue within the latency goal; plus the
+              rate needed to drain a backlog within ``catch_up_s``
 2. capacity   each learned service rate lowered by z standard errors (the model's own uncertainty)
-3. processors DRS's greedy under the law that holds for each operator, until mean and quantile promises are kept
-              with a margin; never beyond the micro-batch law's minimum
-4. whole      the total is rounded up to whole executors and nodes, and what is paid for anyway is put to work
-5. cost       a ceiling on cost bounds the total; if both cannot hold, cost wins and the latency reached is said
-6. evenness   stateless instances that are unequally fast get rows in proportion (Mc-Stream's redirection)
+3. processors DRS's greedy under each operator's latency model, until mean and quantile goals are met with a margin;
+              never beyond the micro-batch law's minimum
+4. whole      the total is rounded up to whole executors and nodes, and the slots that are paid for anyway are used
+5. cost       a cost ceiling bounds the total; if both goals cannot be met, cost wins and the reason gives the latency
+6. evenness   stateless instances of unequal speed get rows in proportion to it (Mc-Stream's redirection)
 7. cores      batches must fit the cores of the nodes (``node_cores``): rarer batches, no more tasks, another node, or
-              it is said how many cores would do
-8. feedback   where measured latency exceeds what the model gave for what runs, the goal handed to the model shrinks by
-              that ratio (DRS's regression from estimated to true latency, with one coefficient)
+              the reason gives the number of cores that would suffice
+8. feedback   if measured latency exceeds the model's for the running allocation, the goal passed to the model shrinks
+              by that ratio (DRS's regression from estimated to true latency, with one coefficient)
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from sluicegate.policy.papers.redirection import equally_fast, shares_by_speed
 from sluicegate.policy.within_limits import affordable
 
 _LEAST_TRUST = 0.6
-"""No service rate is taken for less than this share of what was learned: where rows cost little beside the rest of a
-batch their rate is hardly known, but then it hardly matters either."""
+"""Floor of a lowered service rate, as a share of the learned one: where rows cost little compared with the rest of a
+batch their rate is very uncertain, but then it also matters little."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The model's bias (measured over predicted mean sojourn of what ran, smoothed); paces and shares last ordered."""
+    """The model's bias (measured over predicted mean sojourn, smoothed), and the last proposed paces and shares."""
 
     bias: float = 1.0
     pace_s: Mapping[str, float] = field(default_factory=dict)
@@ -55,19 +55,19 @@ class SluicegatePolicy:
     """sluicegate's own policy.
 
     ``level`` is the forecast quantile and the confidence in each service rate; ``margin`` the share of a latency bound
-    kept in reserve; ``lead_steps`` how many forecast steps a move looks ahead; ``catch_up_s`` the time to work off rows
-    that wait beyond what arrives within the goal; ``paced_share`` the share of a mean promise that batches may use up
-    by starting late (they cost less then); ``waiting_share`` the share of the least latency bound that rows may wait
-    when the load comes out at its quantile, not at its mean; ``most_growth`` bounds what a forecast that has seen
-    little may ask for, against the load now. ``slow_start`` is set where an executor must start before there are more
-    processors: the quantile of the load then counts in full, and it is batches that may wait for ``waiting_share`` of
-    the promise at most, since nothing can make up for an executor that comes too late.
+    kept in reserve; ``lead_steps`` the number of forecast steps planned for; ``catch_up_s`` the time to drain rows
+    queued beyond those that arrive within the goal; ``paced_share`` the share of the mean goal that batches may use
+    by starting late (they cost less then); ``waiting_share`` the share of the least latency bound that rows may queue
+    if the load is at its quantile instead of its mean; ``most_growth`` caps the forecast relative to the current load,
+    against forecasts from little data. ``slow_start`` is set where executors must start before there are more
+    processors: the quantile of the load then counts in full, and batches may wait for at most ``waiting_share`` of the
+    mean goal, since an executor that starts too late cannot be compensated.
 
                      half                                            double
-        margin       a promise without room for a slow batch         processors for a promise 10% tighter
-        catch_up_s   twice the processors for a backlog              it lasts twice as long
-        paced_share  more, smaller batches: more processor time      no room for surprises
-        waiting_share  nearly the quantile is planned for, always    a burst uses up more than half of the promise
+        margin       no room for a slow batch                        processors for a goal 10% tighter
+        catch_up_s   twice the processors for a backlog              the backlog lasts twice as long
+        paced_share  more, smaller batches: more CPU time            no reserve for bursts
+        waiting_share  nearly the quantile is always planned for     a burst uses up more than half of the goal
         most_growth  a forecast cannot raise the load (below 1)      a wrong first forecast triples the processors
 
     A goal of on-time steps alone is planned for at that quantile of the load, with the fewest processors that carry it.
@@ -122,7 +122,7 @@ class SluicegatePolicy:
         ahead = forecast.upper_per_s(level)[: self.lead_steps]
         upper, expected = float(ahead.max()), float(forecast.mean_per_s[: self.lead_steps].max())
         over_s = len(ahead) * forecast.step_s
-        # planned for f, a load of u makes rows wait (u/f - 1) x over_s longer by the end
+        # with capacity for f, a load of u delays rows by (u/f - 1) x over_s at the end
         waiting_share = 0.0 if self.slow_start else self.waiting_share
         room_s = waiting_share * min(situation.goal.latency_bounds.values(), default=0.0)
         peak = max(expected, upper / (1 + room_s / over_s))
@@ -133,7 +133,7 @@ class SluicegatePolicy:
         )
 
     def _level(self, situation: Situation) -> float:
-        """The quantile of the load to plan for: that of an on-time goal where there is no other."""
+        """The quantile of the load to plan for: that of the on-time goal if there is no latency goal."""
         goal = situation.goal
         return goal.on_time if goal.on_time is not None and not goal.latency_bounds else self.level
 
@@ -145,7 +145,7 @@ class SluicegatePolicy:
         return replace(loaded, laws=loaded.laws._replace(service_per_s=lowered))
 
     def _with_backlog(self, situation: Situation, stations: Stations) -> tuple[Stations, tuple[str, ...]]:
-        """Arrivals raised by the rows that wait beyond one goal's worth of arrivals, spread over ``catch_up_s``."""
+        """Raise arrivals by the rows queued beyond one goal's worth of arrivals, spread over ``catch_up_s``."""
         queues = np.array([situation.observation.of(name).queue_rows or 0.0 for name in stations.names])
         usual = stations.laws.arrivals_per_s * max(situation.goal.mean_s or 1.0, 1.0)
         extra = np.maximum(queues - usual, 0.0) / self.catch_up_s
@@ -157,9 +157,9 @@ class SluicegatePolicy:
         return replace(stations, laws=laws), (f"{why} for {self.catch_up_s:g} s",)
 
     def _paced_goal(self, situation: Situation, bias: float) -> float | None:
-        """Batches may wait for part of the mean promise only: what they wait is no longer there for surprises.
+        """The mean latency up to which batches may be delayed: part of the goal only, the rest is a reserve for bursts.
 
-        ``None``, back to back, without a promise and while rows come out later than promised.
+        ``None`` (back to back) without a mean goal and while the measured mean exceeds it.
         """
         mean, measured = situation.goal.mean_s, situation.observation.sojourn
         if mean is None or (measured is not None and measured.mean_s > mean):
@@ -168,7 +168,7 @@ class SluicegatePolicy:
         return mean * share / max(bias, 1.0)
 
     def _whole_goal(self, situation: Situation, bias: float) -> float | None:
-        """What batches may use up of the mean promise where cores are short: all of it but the margin."""
+        """The mean latency up to which batches may be delayed if cores are short: the goal less the margin."""
         mean = situation.goal.mean_s
         return None if mean is None else mean * (1 - self.margin) / max(bias, 1.0)
 
@@ -201,9 +201,9 @@ class SluicegatePolicy:
 def _redirected(
     before: Mapping[str, tuple[float, ...]], situation: Situation, processors: Mapping[str, int]
 ) -> tuple[dict[str, tuple[float, ...]], tuple[str, ...]]:
-    """Rows by speed for stateless operators whose instances are unequally fast, as long as their number stays.
+    """Route rows by speed for stateless operators whose instances differ in speed, while their number is unchanged.
 
-    Shares once given stay until the instances are alike: those in between come and go by themselves.
+    Shares are kept until the instances are equally fast (hysteresis): smaller differences are transient.
     """
     shares: dict[str, tuple[float, ...]] = {}
     told: list[str] = []
@@ -221,7 +221,10 @@ def _redirected(
 
 
 def _bias(memory: Memory, situation: Situation, stations: Stations) -> float:
-    """Compare what was measured with what the model says of what runs; only where all keep up and nothing moves."""
+    """Update the bias from measured and predicted latency of the running allocation.
+
+    Only while all operators keep up and no rescale is under way.
+    """
     measured, names = situation.observation.sojourn, situation.topology.names
     if measured is None or situation.observation.rescaling or not all(name in situation.running for name in names):
         return memory.bias
@@ -236,9 +239,9 @@ def _bias(memory: Memory, situation: Situation, stations: Stations) -> float:
 def _path_that_keeps(
     situation: Situation, stations: Stations, limits: Limits, ceiling: int, bounds: dict[str, float]
 ) -> GreedyPath:
-    """A greedy path long enough to keep the bounds, if any is: doubled from what the least bound asks of the mean.
+    """A greedy path long enough to meet the bounds, if possible: starts at a mean of the least bound, then doubles.
 
-    No quantile asked for lies below the mean by much, so the mean must come near the least bound in any case.
+    No quantile in use lies far below the mean, so the mean must come near the least bound in any case.
     """
     path = greedy_path(stations, limits, ceiling, until_mean_s=min(bounds.values()))
     while not _keeps(situation, stations, path.after(len(path.steps)), bounds):
@@ -252,9 +255,9 @@ def _path_that_keeps(
 
 
 def _fewest_steps(situation: Situation, stations: Stations, path: GreedyPath, bounds: dict[str, float]) -> int:
-    """Bisection along the nested greedy allocations: mean and quantiles fall all the way.
+    """The fewest steps that meet the bounds, by bisection: mean and quantiles fall along the nested allocations.
 
-    A path that was grown for the mean alone ends where it is reached.
+    A path that was grown for the mean alone ends where that is met.
     """
     if bounds.keys() == {"mean"}:
         return len(path.steps)
@@ -274,14 +277,14 @@ def _keeps(situation: Situation, stations: Stations, k: Counts, bounds: dict[str
 
 
 def _reached(situation: Situation, stations: Stations, k: Counts, bounds: dict[str, float]) -> dict[str, float]:
-    """What the model gives for the bounds asked for; quantiles cost more than the mean, so only where they are."""
+    """The predicted values of the bounds; quantiles are computed only if needed, as they cost more than the mean."""
     if bounds.keys() == {"mean"}:
         return {"mean": stations.total_mean_s(k)}
     return quantile_s(situation.topology, stations, k)
 
 
 def _whole_executors(situation: Situation, stations: Stations, k: Counts) -> tuple[Counts, tuple[str, ...]]:
-    """Round the total up to whole nodes' worth of slots and let the greedy use what is paid for anyway."""
+    """Round the total up to whole nodes' worth of slots and let the greedy use the slots that are paid for anyway."""
     limits = affordable(situation.goal, situation.limits)
     unit = limits.slots_per_executor * limits.executors_per_node
     total = int(k.sum())

@@ -1,9 +1,10 @@
-"""The policy `on-time`: machines in all for a share of steps on time, by the on-time rule and a learned capacity law.
+"""The policy `on-time`: total machines for a target share of on-time steps, by the on-time rule and a capacity law.
 
-Each step teaches: its capacity is what rows done per second of useful time make of the processors that ran. Where that
-is not measured, one that ran flat out shows its capacity, and one whose load was carried that it was above that load
-(``capacity_law``). A step counts as late where its load reached that capacity. The rule (``on_time``) then
-weighs machines against the chance of being late. The machines are spread over the operators so that they carry most.
+The capacity law is updated at every step, with the capacity that follows from rows done per second of useful time.
+Where that is not measured, a saturated step gives its capacity, and an unsaturated one a lower bound: its load
+(``capacity_law``). A step counts as late if its load reached the capacity of a saturated operator. The rule
+(``on_time``) then trades machines off against the probability of being late. The machines are spread over the operators
+so that the pipeline carries the highest rate.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from sluicegate.policy.spread import spread
 from sluicegate.policy.within_limits import affordable, proposal_within
 
 Samples = tuple[tuple[int, float], ...]
-# Above the load, where there is no forecast (`plan`). Half: no room for a climb. Double: dearer.
+# Margin above the load where there is no forecast (`plan`). Half: no room for a rise. Double: more expensive.
 _COLD_MARGIN = 0.2
 _TARGET = 0.995
-"""The share of steps on time where the goal names none. At 0.999 it is 3% to 38% dearer on the traces."""
+"""The target share of on-time steps where the goal has none. At 0.999 costs are 3% to 38% higher on the traces."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnTimeState:
-    """What the policy remembers: the capacity, what was judged, and the machines last asked for."""
+    """The policy's memory: capacity law, lateness record, and machines last requested."""
 
     law: CapacityLaw
     judged: OnTimeMemory
@@ -38,7 +39,7 @@ class OnTimeState:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Machines in all, and why."""
+    """The total of machines to request, with the reason."""
 
     machines: int
     reason: str
@@ -46,7 +47,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class OnTimePolicy:
-    """Asked once a step. ``training`` are (machines, rows/s) as measured; ``most`` is the largest size considered."""
+    """The policy, called once a step. ``training`` are measured (machines, rows/s); ``most`` is the largest size."""
 
     timing: Steps = field(default_factory=Steps)
     training: Samples = ()
@@ -68,7 +69,7 @@ class OnTimePolicy:
 def wish(
     state: OnTimeState | None, situation: Situation, target: float, timing: Steps, training: Samples, most: int | None
 ) -> tuple[OnTimeState, Wish]:
-    """The machines to ask for. Between the decisions of a cycle it only learns."""
+    """The machines to request. Between the decisions of a cycle only the state is updated."""
     rule = OnTime(target, timing)
     state = state or _fresh(situation, training, most)
     state = _learned(state, situation, rule)
@@ -97,7 +98,7 @@ def _learned(state: OnTimeState, situation: Situation, rule: OnTime) -> OnTimeSt
         return state
     flat_out, useful_per_s = online_sample(situation), useful_rate(situation)
     if useful_per_s is not None:
-        # the steps of a cycle may share what makes them slow: together they count as one
+        # noise of the steps of one cycle is correlated: together they count as one sample
         law = state.law.measured(machines, useful_per_s, 1 / rule.timing.cycle_steps)
     elif flat_out is not None:
         law = state.law.late(*flat_out)
@@ -108,9 +109,9 @@ def _learned(state: OnTimeState, situation: Situation, rule: OnTime) -> OnTimeSt
 
 
 def useful_rate(situation: Situation) -> float | None:
-    """The rate of the pipeline that its processors would carry, by what each operator does in a second of useful time.
+    """The pipeline rate that the running processors carry, from each operator's rows per second of useful time.
 
-    That of the operator which lets least through; ``None`` unless all that rows reach were measured.
+    It is the rate of the bottleneck operator; ``None`` unless all operators that rows reach were measured.
     """
     seen, topology = situation.observation, situation.topology
     reached = [(name, float(v)) for name, v in zip(topology.names, visits(topology), strict=True) if v > 0]

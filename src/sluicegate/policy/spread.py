@@ -1,8 +1,7 @@
-"""A number of processors for the whole pipeline, spread over its operators so that it carries the highest rate.
+"""Spreads a total of processors over the operators so that the pipeline carries the highest rate.
 
-Policies that know only how much in all (executors, machines) use it. Operator i carries k_i mu_i / v_i rows of the
-pipeline's rate, v_i its visits; the next processor always goes to the operator that carries least, which maximises
-the least of them.
+Used by policies that decide only a total (executors, machines). Operator i carries a pipeline rate of k_i mu_i / v_i,
+v_i its visits; the next processor always goes to the operator that carries least, which maximises the minimum.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from sluicegate.model.traffic import visits
 
 
 def spread(topology: Topology, total: int, limits: Limits | None = None) -> dict[str, int]:
-    """``total`` processors over the operators; each has its least, so a smaller ``total`` is raised to their sum.
+    """Spread ``total`` processors over the operators; each gets the least, so a smaller ``total`` is exceeded.
 
     >>> from sluicegate.domain import Edge, Operator
     >>> two = Topology("t", (Operator("a", 10.0), Operator("b", 5.0)), (Edge("source", "a"), Edge("a", "b")))
@@ -44,9 +43,9 @@ def spread(topology: Topology, total: int, limits: Limits | None = None) -> dict
 
 
 def _sure_of(total: int, per_processor: list[float], least: int, most: list[int]) -> list[int]:
-    """What every operator gets in any case: its whole share of what is left when each has one more than its least.
+    """A lower bound of each operator's count: its share, rounded down, of the total less ``least + 1`` per operator.
 
-    It keeps the rest, one processor at a time, as short as the list of operators, however large the total.
+    With it the loop that adds single processors takes about as many steps as there are operators, not ``total``.
     """
     need = [1 / rate for rate in per_processor]
     spare, whole = max(total - len(need) * (least + 1), 0), sum(need)

@@ -1,13 +1,13 @@
-"""What would be measured under a constant load, by the queueing model: the world ``settle`` shows to a policy.
+"""Simulated measurements under a constant load, by the queueing model, as input of ``settle``.
 
     utilisation = min(1, (lambda + backlog/step) / (k mu))        queue = backlog + lambda E[Q]   (Erlang, GI/G/k)
     backpressure = 1 - k mu/lambda where lambda > k mu, else 0    sojourn = E[Q] + backlog/(k mu) + 1/mu
     backlog after a step = max(0, backlog + (lambda - k mu) step)
-    pending tasks = what waits, in tasks of a second each
+    pending tasks = queued work, in tasks of one second each
 
-Every operator is given its full share of the load, also while another upstream of it is behind: what counts is where
-a policy comes to rest, not the order in which queues fill. Near saturation E[Q] takes long to build up, so no more
-than one step of it counts.
+Every operator receives its full share of the load, also while an upstream operator is behind: only the converged
+allocation matters, not the order in which queues fill. Near saturation E[Q] takes long to build up, so it is capped at
+one step.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SteadyLoad:
     step_s: float
     visits: Mapping[str, float]
     arrivals_per_s: Mapping[str, float]
-    # waits already computed, by operator and size: a policy at rest asks for the same ones again and again
+    # cache of waits by operator and size: a converged policy needs the same ones repeatedly
     waits_s: dict[tuple[str, int], float] = field(default_factory=dict)
 
     def observe(self, at_s: float, running: Mapping[str, int], backlog: Mapping[str, float]) -> Observation:
@@ -59,7 +59,7 @@ class SteadyLoad:
         )
 
     def backlog_after(self, running: Mapping[str, int], backlog: Mapping[str, float]) -> dict[str, float]:
-        """What is left over after one step of ``running``."""
+        """The backlog after one step with ``running``."""
         return {
             o.name: max(
                 0.0, backlog[o.name] + (self.arrivals_per_s[o.name] - running[o.name] * o.service_per_s) * self.step_s
@@ -94,7 +94,7 @@ class SteadyLoad:
         return self.waits_s[key]
 
     def _sojourn(self, operators: Mapping[str, OperatorObservation]) -> Sojourn | None:
-        """DRS Eq 3: the operators' sojourns, each as often as a row visits it."""
+        """DRS Eq 3: the sum of the operators' sojourns, weighted by visits."""
         entering = sum(self.topology.share_of(source) for source in self.topology.sources)
         if entering <= 0:
             return None

@@ -1,8 +1,8 @@
-"""Which machines to rent for a number of slots (model-driven scheduling, Section 7.1).
+"""Chooses the machines to rent for a number of slots (model-driven scheduling, Section 7.1).
 
-As many of the largest size as fit wholly, then the smallest size that covers the rest: few machines, so few rows cross
-the network. The price is in proportion to the slots, so another mix of as many slots costs the same; the last machine
-may have slots that nobody asked for.
+As many of the largest size as are filled completely, then the smallest size that covers the rest: few machines, so few
+rows cross the network. The price is proportional to the slots, so another mix of as many slots costs the same; the last
+machine may have unneeded slots.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VM_SIZES = (1, 2, 4)
 
 @dataclass(frozen=True, slots=True)
 class RentedVms:
-    """The machines, the largest first, and what they cost."""
+    """The rented machines, largest first, and their cost."""
 
     vms: tuple[Vm, ...]
     cost_per_hour: float
@@ -35,7 +35,7 @@ class RentedVms:
 
 
 def rent(slots: int, sizes: Iterable[int] = VM_SIZES, price_per_slot_hour: float = 0.05) -> RentedVms:
-    """The fleet for ``slots``; none for 0. Sizes may come in any order, and more than once.
+    """The machines for ``slots``; none for 0. Sizes may be in any order, with duplicates.
 
     >>> rent(15).sizes, rent(5).sizes, rent(7, sizes=(4, 2, 1)).sizes, rent(0).sizes
     ((4, 4, 4, 4), (4, 1), (4, 4), ())

@@ -1,9 +1,9 @@
-"""What a planner wants, brought within what may be used, with a word on each cut.
+"""Clamps a planner's processors to the limits, with a reason for each cut.
 
-An operator gets at least ``least`` and at most its ``most`` (the most wins where the two contradict each other, as
-in ``spread``). If all together exceed the budget they are cut back with ``spread``, no operator above what it
-wanted: what is left carries the highest rate. A cut means that the plan is not what the planner asked for, so it is
-not feasible; raising an operator to the least is.
+An operator gets at least ``least`` and at most its ``most`` (``most`` wins if the two contradict each other, as in
+``spread``). If the total exceeds the budget it is cut with ``spread``, no operator above its wanted number, so that the
+rest carries the highest rate. A plan that was cut is marked infeasible; raising an operator to the least keeps it
+feasible.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from sluicegate.policy.spread import spread
 def within_limits(
     wanted: Mapping[str, int], topology: Topology, limits: Limits
 ) -> tuple[dict[str, int], tuple[str, ...], bool]:
-    """The processors that may be used, why they differ from ``wanted``, and whether nothing had to be cut.
+    """The allowed processors, the reasons for differences from ``wanted``, and whether nothing was cut.
 
-    An operator missing in ``wanted`` gets the least. A budget below the operators' leasts cannot be kept: every
-    operator needs its least to run at all, so that is what it gets, and the reason says so.
+    An operator missing in ``wanted`` gets the least. A budget below the sum of the leasts cannot be met: every operator
+    still gets its least, which it needs to run at all, and the reason says so.
 
     >>> from sluicegate.domain import Edge, Operator
     >>> two = Topology("t", (Operator("a", 10.0), Operator("b", 5.0)), (Edge("source", "a"), Edge("a", "b")))
@@ -46,13 +46,13 @@ def within_limits(
 def proposal_within(
     wanted: Mapping[str, int], reasons: tuple[str, ...], situation: Situation, feasible: bool = True
 ) -> Proposal:
-    """The proposal of what the situation's limits leave of ``wanted``; every cut is added to the ``reasons``."""
+    """A proposal of ``wanted`` clamped to the situation's limits; every cut is added to the ``reasons``."""
     processors, cuts, uncut = within_limits(wanted, situation.topology, situation.limits)
     return Proposal(processors, (*reasons, *cuts), feasible and uncut)
 
 
 def spread_within(total: int, reasons: tuple[str, ...], situation: Situation) -> Proposal:
-    """The proposal of ``total`` processors spread over the operators, or of as many as the limits leave."""
+    """A proposal of ``total`` processors, or as many as the limits allow, spread over the operators."""
     limits, names = situation.limits, situation.topology.names
     room = sum(limits.most_for(name) for name in names)
     if limits.budget is not None:
@@ -63,7 +63,7 @@ def spread_within(total: int, reasons: tuple[str, ...], situation: Situation) ->
 
 
 def affordable(goal: Goal, limits: Limits) -> Limits:
-    """The limits with a ceiling on cost turned into a budget of processors.
+    """The limits with the goal's cost ceiling converted to a budget of processors.
 
     >>> affordable(Goal(cost_per_hour=1.0), Limits(price_per_slot_hour=0.25)).budget
     4

@@ -1,4 +1,4 @@
-"""A decision with what stood around it: the look it was made at, what was forecast, and the looks that followed."""
+"""A decision with its context: the tick it was made at, the forecast, and the ticks that followed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from sluicegate.report.plain_words import meaning
 from sluicegate.runlog.run_record import Line, RunRecord, measured_s
 
 _AFTER_S = 60.0
-"""What a move did is judged by the looks of this time, or until the next move."""
+"""The effect of a move is judged by the ticks of this time, or until the next move."""
 _SETTLED_S = 5.0
-"""Rows that were inside when k moved come out by then."""
+"""In-flight rows of before the move have left by then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """``before`` is the look the decision was made at, ``after`` those that show its effect, ``late`` how many of them
-    found the promise broken."""
+    """A decision with the ticks around it.
+
+    ``before`` is the tick the decision was made at, ``after`` those that show its effect, ``late`` how many of them
+    found the promise broken.
+    """
 
     decision: Line
     of: int
@@ -42,7 +45,7 @@ class Explained:
 
     @property
     def forecast(self) -> str:
-        """The forecast at hand, in words; '' without one."""
+        """The forecast at the time, in words; '' without one."""
         told = self.before.get("forecast") or {}
         low, high, level = told.get("low_per_s") or [], told.get("high_per_s") or [], told.get("level")
         if not low or not high:
@@ -60,7 +63,7 @@ class Explained:
         return _mean([tick.get("arrivals_per_s") for tick in self.after])
 
     def came_of_it(self) -> list[str]:
-        """What was predicted, what came, and what else changed meanwhile."""
+        """Lines on the effect: predicted and measured latency, broken promises, change of load."""
         predicted_s, after_s = self.decision.get("predicted_mean_s"), self.mean_after_s
         lines = [f"predicted: a mean latency of {seconds(predicted_s)}"] if predicted_s is not None else []
         if after_s is None:
@@ -104,7 +107,7 @@ class Explained:
 
 
 def explained(record: RunRecord, number: int) -> Explained:
-    """Of a decision that is on record."""
+    """The decision with this number, which must be on record, with its context."""
     place = next(i for i, decision in enumerate(record.decisions) if decision["number"] == number)
     decision, later = record.decisions[place], record.decisions[place + 1 :]
     at_s = float(decision["at_s"])
@@ -115,7 +118,7 @@ def explained(record: RunRecord, number: int) -> Explained:
 
 
 def _after(ticks: Sequence[Line], at_s: float, next_s: float) -> list[Line]:
-    """The looks until the next move; where that came at once, all until it."""
+    """The ticks until the next move, without those before rows have settled unless there are no others."""
     until_s = min(next_s, at_s + _AFTER_S)
     found = [tick for tick in ticks if at_s < tick["at_s"] <= until_s]
     return [tick for tick in found if tick["at_s"] >= at_s + _SETTLED_S] or found

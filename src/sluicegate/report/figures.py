@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Formats figures for people."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 
 def seconds(value: float | None) -> str:
-    """A time a person reads at a glance.
+    """A duration, rounded, in a unit that fits it.
 
     >>> seconds(0.0), seconds(0.0123), seconds(2.5), seconds(91_800.0), seconds(None), seconds(float("inf"))
     ('0 s', '12.3 ms', '2.5 s', '25.5 h', '-', 'never')
@@ -39,7 +39,7 @@ def rate(value: float) -> str:
 
 
 def share(value: float | None) -> str:
-    """A part of the whole; what is not all of it is never rounded up to it.
+    """A share in percent; less than all is never rounded up to 100%.
 
     >>> share(0.9996), share(1.0), share(0.62), share(None)
     ('99.9%', '100%', '62.0%', '-')

@@ -1,4 +1,4 @@
-"""What nodes sustain, as a page: the measured sizes with their samples, both models, the interval of the chosen one."""
+"""The page on measured capacity: the measured sizes with their samples, both models, the interval of the chosen one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shell of a page that needs nothing from outside: light and dark, on a desk and on a phone."""
+"""The frame of a self-contained HTML page: light and dark, on a desk and on a phone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop's reasons and refusals in words for somebody on call who knows the pipeline, not the theory."""
+"""Rewrites the loop's reasons and refusals for people on call who know the pipeline, not the theory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures of one run over time: load, latency, processors, executors, and what other loads would need."""
+"""The charts of one run over time: load, latency, processors, executors, and what other loads would need."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PIXELS_A_LABEL = 90
 
 
 def load(record: RunRecord, frame: Frame) -> str:
-    """Rows that came, and between which bounds they were forecast a moment before."""
+    """Arrivals, and the forecast interval made for them two steps before."""
     came = over_time(record, lambda tick: tick.get("arrivals_per_s"))
     low, high = forecast_for(record, "low"), forecast_for(record, "high")
     x, y = _x(record, frame), _y(frame, (came, high))
@@ -50,7 +50,7 @@ def sojourn(record: RunRecord, frame: Frame) -> str:
 
 
 def held(record: RunRecord, frame: Frame) -> str:
-    """Processors of every operator on top of each other, and what a plan for the peak would hold."""
+    """Stacked processors of every operator, and what a static plan for the peak would hold."""
     total = over_time(record, processors)
     peak = static_peak(record)
     x, y = _x(record, frame), _y(frame, (total, [(0.0, peak)]))
@@ -66,7 +66,7 @@ def held(record: RunRecord, frame: Frame) -> str:
 
 
 def fleet(record: RunRecord, frame: Frame) -> str:
-    """Executors and nodes, where they come and go."""
+    """Executors and nodes over time."""
     tracks = {what: _counted(record, what) for what in ("executors", "nodes")}
     x, y = _x(record, frame), _y(frame, tracks.values())
     parts = [frame.rows(y, [t for t in round_ticks(y.high) if t == int(t)], lambda v: f"{v:g}"), _times(x, frame)]
@@ -75,7 +75,7 @@ def fleet(record: RunRecord, frame: Frame) -> str:
 
 
 def _counted(record: RunRecord, what: str) -> Points:
-    """A number that fleet.jsonl has when it changes holds to the end of the run."""
+    """Values of ``fleet.jsonl``, which has only changes; the last one holds to the end of the run."""
     told = [(float(e["at_s"]) - record.began_s, float(e[what])) for e in record.fleet if e.get(what) is not None]
     return [*told, (lasted_s(record), told[-1][1])] if told else []
 
@@ -91,23 +91,23 @@ def _x(record: RunRecord, frame: Frame) -> Axis:
 
 
 def _follow(x: Axis) -> str:
-    """What the page's script needs to find the moment under the pointer."""
+    """Attributes that the page's script needs to find the time under the pointer."""
     return f' class="time" data-end="{x.high:.1f}" data-from="{x.start}" data-to="{x.end}"'
 
 
 def _y(frame: Frame, lines: Iterable[Points]) -> Axis:
-    """High enough for all."""
+    """A y axis high enough for all lines."""
     most = max((value for points in lines for _, value in points if value is not None), default=1.0)
     return frame.y(0.0, 1.12 * max(most, 1e-6))
 
 
 def _joined(points: Points) -> Points:
-    """Between two batches nothing comes out; the line goes on."""
+    """Drop missing values, so that the line continues between batches, when no rows come out."""
     return [(at, value) for at, value in points if value is not None]
 
 
 def _within(value: float | None, y: Axis) -> float | None:
-    """A prediction may be without bound; it is drawn where it can be seen."""
+    """A prediction, or ``None`` if it is infinite or above the axis."""
     return value if value is not None and math.isfinite(value) and value <= y.high else None
 
 
@@ -130,7 +130,7 @@ def _bound(frame: Frame, y: Axis, what: str, bound: float, text: str = "") -> st
 
 
 def _late(record: RunRecord, x: Axis, y: Axis) -> str:
-    """Looks at which the promise was broken, on the line."""
+    """A dot on the line for every tick at which the promise was broken."""
     spots = [tick for tick in record.ticks if record.late(tick)]
     return "".join(
         f'<circle class="late" cx="{x.at(tick["at_s"] - record.began_s):.1f}" cy="{y.at(value):.1f}" r="3"/>'
@@ -140,7 +140,7 @@ def _late(record: RunRecord, x: Axis, y: Axis) -> str:
 
 
 def _moves(record: RunRecord, x: Axis, frame: Frame) -> str:
-    """A mark at the foot for every decision, so that every chart shows when something was moved."""
+    """A mark at the foot for every decision, so that every chart shows when something moved."""
     foot = frame.height - frame.bottom
     return "".join(
         f'<path class="move" d="M{at:.1f} {foot}l-4 7h8z"><title>{title}</title></path>'
@@ -150,7 +150,7 @@ def _moves(record: RunRecord, x: Axis, frame: Frame) -> str:
 
 
 def what_if(record: RunRecord, frame: Frame) -> str:
-    """Processors that any load would need, by what the run has learned; the present load is marked."""
+    """Processors that other loads would need, by the learned costs; the present load is marked."""
     points = sorted(record.what_if["points"], key=lambda point: float(point["rate_per_s"]))
     totals: Points = [(float(p["rate_per_s"]), float(p["total"]) if p.get("feasible") else None) for p in points]
     x, y = frame.x(0.0, max(at for at, _ in totals)), _y(frame, (totals,))

@@ -1,4 +1,4 @@
-"""What is worked out of a run's record before it is drawn or told: lines over time, sums, shares."""
+"""Figures computed from a run's record: lines over time, sums, shares."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from sluicegate.report.svg import Points
 from sluicegate.runlog.run_record import Line, RunRecord, measured_s
 
 _POINTS = 400
-"""A line with more than about one point every two pixels says nothing more."""
+"""Most points of a line: more than about one every two pixels shows nothing more."""
 
 
 def over_time(record: RunRecord, value: Callable[[Line], float | None]) -> Points:
-    """A value of every look, in seconds since the run began; of a long run the largest of several looks."""
+    """A value of every tick, by seconds since the run began; in a long run the largest of several ticks."""
     points = [(float(tick["at_s"]) - record.began_s, value(tick)) for tick in record.ticks]
     size = -(-len(points) // _POINTS) or 1
     return [_largest(points[i : i + size]) for i in range(0, len(points), size)]
 
 
 def thinned(ticks: Sequence[Line]) -> Sequence[Line]:
-    """As many looks as lines have points."""
+    """As many ticks as lines have points."""
     return ticks[:: -(-len(ticks) // _POINTS) or 1]
 
 
@@ -31,7 +31,7 @@ def _largest(points: Points) -> tuple[float, float | None]:
 
 
 def forecast_for(record: RunRecord, line: str, lead: int = 2) -> Points:
-    """What was forecast ``lead`` steps before, at the time it was forecast for; ``line`` is low, mean or high."""
+    """The forecast made ``lead`` steps before, at the time it was made for; ``line`` is low, mean or high."""
     found: list[tuple[float, float | None]] = []
     end_s = lasted_s(record)
     for tick in record.ticks:
@@ -44,7 +44,7 @@ def forecast_for(record: RunRecord, line: str, lead: int = 2) -> Points:
 
 
 def lasted_s(record: RunRecord) -> float:
-    """From the beginning to the last look."""
+    """Seconds from the beginning to the last tick."""
     return float(record.last["at_s"]) - record.began_s if record.ticks else 0.0
 
 
@@ -63,7 +63,7 @@ def _lasting(ticks: Sequence[Line]) -> Iterator[tuple[Line, float]]:
 
 
 def kept_share(record: RunRecord) -> tuple[float | None, str]:
-    """For how much the promise was kept, and of what: of rows where the run has ended, of looks until then."""
+    """Share for which the promise was kept, and of what: of rows if the run has ended, of ticks until then."""
     told = record.outcome.get("slo_kept")
     if told is not None:
         return float(told), "of rows"
@@ -78,7 +78,7 @@ def static_peak(record: RunRecord) -> float | None:
 
 
 def mean_of(record: RunRecord, operator: str, figure: str) -> float | None:
-    """The mean of one of an operator's figures over the looks that measured it."""
+    """The mean of one of an operator's figures over the ticks that measured it."""
     told = [((tick.get("operators") or {}).get(operator) or {}).get(figure) for tick in record.ticks]
     known = [float(value) for value in told if value is not None]
     return fmean(known) if known else None

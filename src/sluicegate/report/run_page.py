@@ -1,4 +1,4 @@
-"""One run as a page that needs nothing else: what was promised and kept, what it cost, and why each move was made."""
+"""The self-contained page of one run: what was promised and kept, what it cost, and why each move was made."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sluicegate.runlog.run_record import Line, RunRecord
 
 _DESK, _PHONE = Frame(), Frame(width=390, height=200, left=46, right=22)
 _SHOWN = 30
-"""Decisions beyond these are folded away."""
+"""Number of decisions shown; the rest is folded away."""
 
 _STYLE = (
     """
@@ -95,7 +95,7 @@ def _section(title: str, said: str, body: str) -> str:
 
 
 def _both(drawn: Callable[[Frame], str]) -> str:
-    """Once for a desk and once for a phone, where a picture that is only made smaller cannot be read."""
+    """Draw once for a desk and once for a phone, where a scaled-down picture cannot be read."""
     return f'<div class="desk">{drawn(_DESK)}</div><div class="phone">{drawn(_PHONE)}</div>'
 
 

@@ -1,4 +1,4 @@
-"""The one thing on a run's page that moves: a line through all pictures, and what was measured at that moment."""
+"""The script of a run's page: a line through all charts at the pointer, and the figures of that moment."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ for (const svg of pictures) {
 
 
 def run_script(record: RunRecord) -> str:
-    """Where the figures are shown, the figures themselves, and what follows the pointer."""
+    """The readout element, the figures as JSON, and the script that follows the pointer."""
     looks = [[round(tick["at_s"] - record.began_s, 1), _said(tick, record.began_s)] for tick in thinned(record.ticks)]
     data = json.dumps(looks).replace("<", "\\u003c")
     return (

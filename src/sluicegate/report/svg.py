@@ -1,4 +1,4 @@
-"""Pictures as SVG text: axes, grids and lines, shared by all pages."""
+"""SVG charts: axes, grids and lines, shared by all pages."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ class Frame:
 
 
 def line(x: Axis, y: Axis, points: Points, style: str) -> str:
-    """One line for every stretch that was measured."""
+    """One polyline for every stretch without missing values."""
     return "".join(
         f'<polyline class="line {style}" points="{pixels(x, y, stretch)}"/>' for stretch in _stretches(points)
     )
 
 
 def area(x: Axis, y: Axis, upper: Points, lower: Points, style: str) -> str:
-    """What lies between two lines that are measured at the same times."""
+    """The area between two lines that are measured at the same times."""
     there = [(u, v) for u, v in zip(upper, lower, strict=True) if u[1] is not None and v[1] is not None]
     around = [*(u for u, _ in there), *(v for _, v in reversed(there))]
     return f'<polygon class="{style}" points="{pixels(x, y, around)}"/>' if around else ""
@@ -79,7 +79,7 @@ def pixels(x: Axis, y: Axis, points: Points) -> str:
 
 
 def stepped(points: Points) -> Points:
-    """As steps: a number of processors holds until it changes.
+    """The points as steps: a number of processors holds until it changes.
 
     >>> stepped([(0.0, 1.0), (1.0, 1.0), (2.0, 3.0)])
     [(0.0, 1.0), (1.0, 1.0), (2.0, 1.0), (2.0, 3.0)]

@@ -1,4 +1,4 @@
-"""A pipeline as a picture: sources, operators and what leaves, with the streams between them."""
+"""The picture of a pipeline: sources, operators and sinks, with the streams between them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sluicegate.runlog.run_record import Line
 _WIDE, _HIGH = 150, 58
 _ROW, _LAYER_DOWN = 84, 86
 _AROUND = 28
-"""Between the boxes of neighbouring layers."""
+"""Room between the boxes of neighbouring layers."""
 _BELOW = 14
 """Room that an arrow back needs beside all boxes."""
 _NARROW = 600
@@ -26,7 +26,7 @@ Point = tuple[float, float]
 
 
 def topology_picture(pipeline: Line, told: Mapping[str, str], width: int) -> str:
-    """``told`` has the line below each operator's name."""
+    """The pipeline as SVG; ``told`` has the line below each operator's name."""
     drawing = drawing_of(described(pipeline))
     sheet = _sheet(drawing, width)
     place = {box.id: box.place for box in drawing.boxes}
@@ -53,7 +53,7 @@ class _Sheet:
 
     @property
     def wide(self) -> float:
-        """Of a box."""
+        """Width of a box."""
         return min(_WIDE, (self.across - _BELOW) if self.down else self.along - _AROUND)
 
 
@@ -106,7 +106,7 @@ def _curve(start: Point, end: Point, sheet: _Sheet) -> str:
 
 
 def _way_back(start: Point, end: Point, sheet: _Sheet) -> str:
-    """Beside all else, along the lower rim or the right one; its ends lie apart, as it may lead to where it began."""
+    """The path of a back arrow beside all boxes, along the lower or right rim; it may end where it began."""
     (x1, y1), (x2, y2) = start, end
     if sheet.down:
         return f"M{_told((x1, y1 + _HIGH / 4))}H{sheet.width - 3}V{y2 - _HIGH / 4:.1f}H{x2:.1f}"

@@ -1,7 +1,7 @@
-"""One line for every finished batch of an operator: what the controller learns from.
+"""The batch log: one line for every finished batch of an operator, from which the controller learns.
 
-Appended by the driver, read by anyone from where they left off. When the file is full it becomes ``.1`` and a new one
-begins, so the disk stays bounded; a reader that was away for longer than that misses old batches, never half a line.
+The driver appends, readers continue where they left off. A full file is renamed to ``.1`` and a new one begins, so
+that the disk stays bounded; a reader that was away for longer than that misses old batches, never half a line.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ MOST_BYTES = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class BatchRecord:
-    """Times are seconds since the epoch.
+    """One finished batch. Times are seconds since the epoch.
 
-    ``duration_s`` is the whole batch as Spark counts it, planning and commit included, waiting for rows not.
-    ``entered_s`` is when its rows came onto the edges it reads, on average. A ``cold`` batch is one of the first after
-    a start: it pays for compiling and warming up, and says nothing about the next. ``work_s`` is how long
-    its tasks ran, all added up; ``task_s`` are the run times of the single tasks, where they were looked up, and
-    ``task_on`` the executors they ran on, ``task_rows`` the rows of each, where they were cut for it;
-    ``group_s`` what each key group takes, smoothed; ``task_at`` the places that the tasks were to run at, beside
+    ``duration_s`` is the whole batch as Spark counts it, with planning and commit, without waiting for rows.
+    ``entered_s`` is the mean time at which its rows came onto the edges it reads. A ``cold`` batch, such as the first
+    ones after a start, includes compilation and warm-up, and does not predict the next. ``work_s`` is the run time of
+    all its tasks added up; ``task_s`` are the run times of the single tasks, if they were looked up, ``task_on`` the
+    executors they ran on, ``task_rows`` the rows of each, if the batch was cut into tasks by rows; ``group_s`` is the
+    smoothed time of each key group; ``task_at`` are the places that the tasks were planned for, to compare with
     ``task_on``.
     """
 
@@ -112,13 +112,13 @@ def records_of(lines: Iterable[str]) -> Iterator[BatchRecord]:
     []
     """
     for line in lines:
-        # a damaged line must not end the controller: the next batches carry the same figures
+        # a damaged line must not stop the controller: later batches carry the same figures
         with contextlib.suppress(*DAMAGE):
             yield BatchRecord.from_json(line)
 
 
 def mapped_share(records: Iterable[BatchRecord]) -> float | None:
-    """Of the tasks that were mapped to one executor each, the share that ran there; ``None`` where none was.
+    """Of the tasks that were mapped to one executor each, the share that ran there; ``None`` if none was mapped.
 
     >>> from dataclasses import replace
     >>> one = BatchRecord(1, 0.0, 1.0, 1.0, 4, 4, 2, None, Births(()), task_on=("3", "5"))
@@ -136,7 +136,7 @@ def mapped_share(records: Iterable[BatchRecord]) -> float | None:
 
 
 def append_line(path: Path, line: str, most_bytes: int = MOST_BYTES) -> None:
-    """Add one line; a full file is put aside first, half a line that a full disk left is dropped."""
+    """Append one line; a full file is renamed first, half a line that a full disk left is dropped."""
     owner_only_folder(path.parent)
     if path.exists() and path.stat().st_size > most_bytes:
         path.replace(path.with_name(path.name + ".1"))
@@ -149,9 +149,9 @@ def append_line(path: Path, line: str, most_bytes: int = MOST_BYTES) -> None:
 
 
 class Tail:
-    """Reads what was added to a file since it was last asked, whole lines only, across a file put aside.
+    """Reads the whole lines added to a file since the last call, also after a full file was renamed.
 
-    A file is known by its first line: numbers of files are used again as soon as one is deleted.
+    A file is identified by its first line: inode numbers are reused as soon as a file is deleted.
     """
 
     def __init__(self, path: Path) -> None:
@@ -174,7 +174,7 @@ class Tail:
             yield from self._rest(now)
 
     def _put_aside(self, now: bytes) -> Iterator[str]:
-        """What was left to read when the file was put aside; where two were since, all of the later one."""
+        """The unread lines of the file that was renamed; if two were since, all of the later one."""
         before = _opened(self._path.with_name(self._path.name + ".1"))
         if before is None:
             return
@@ -186,7 +186,7 @@ class Tail:
                 yield from self._rest(before)
 
     def _rest(self, file: BinaryIO) -> Iterator[str]:
-        """Line by line: a long file never lies in memory as a whole."""
+        """Read line by line, so that a long file is never in memory as a whole."""
         file.seek(self._at)
         for line in file:
             if not line.endswith(b"\n"):

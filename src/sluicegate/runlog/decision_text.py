@@ -20,7 +20,7 @@ def changed(decision: Mapping[str, Any]) -> str:
 
 
 def change_text(change: Mapping[str, Any]) -> str:
-    """From what to what; only to what, where there is no word for what was before.
+    """A change from what to what; only to what, if the old value is empty.
 
     >>> change_text({"what": "key groups of count", "have": "", "want": "2 of 8 moved"})
     'key groups of count: 2 of 8 moved'

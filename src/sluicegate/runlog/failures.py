@@ -1,6 +1,6 @@
-"""Which operators fail now, or have stopped: a small file of the run's folder that whoever looks at the run can read.
+"""The file that lists the operators that fail now or have stopped, for everything that shows a run.
 
-The pipeline's process writes it whenever something changes; while it names anybody, the promise is broken.
+The pipeline's process writes it on every change; while it names an operator, the promise is broken.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from sluicegate.runlog.files import read_if_there, write_whole
 class Failing:
     """An operator whose batch failed and has not succeeded since; times are seconds since the epoch.
 
-    ``tries`` are all that failed, ``alike`` the last of them with the same error. Without a ``next_try_s`` it has
-    stopped. ``fault`` is whose it is: see ``sluicegate.spark.pipeline.failures``.
+    ``tries`` counts all failed tries, ``alike`` the last of them with the same error. Without a ``next_try_s`` it has
+    stopped. ``fault`` is what is at fault: see ``sluicegate.spark.pipeline.failures``.
     """
 
     operator: str
@@ -53,7 +53,7 @@ def write_failures(path: Path, failing: Iterable[Failing]) -> None:
 
 
 def read_failures(path: Path) -> tuple[Failing, ...]:
-    """None where there is no such file, or one that another version wrote."""
+    """The failing operators; empty if the file is missing or another version wrote it."""
     try:
         read: Any = json.loads(read_if_there(path) or "{}")
         return tuple(_checked(Failing(**one)) for one in read.get("operators", ()))
@@ -62,6 +62,6 @@ def read_failures(path: Path) -> tuple[Failing, ...]:
 
 
 def _checked(one: Failing) -> Failing:
-    """With its times as numbers; a ``TypeError`` or ``ValueError`` where they are none."""
+    """Convert its numbers; ``TypeError`` or ``ValueError`` if they are none."""
     next_try_s = None if one.next_try_s is None else float(one.next_try_s)
     return replace(one, since_s=float(one.since_s), next_try_s=next_try_s, batch=int(one.batch), tries=int(one.tries))

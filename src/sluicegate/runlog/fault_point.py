@@ -1,7 +1,7 @@
-"""Points in the code at which a test may end the process: nothing but one look at a variable, unless it is set.
+"""Points in the code at which a test may kill the process: costs one lookup of a variable, unless it is set.
 
-``SLUICEGATE_FAULT_POINTS`` names a folder. A process that comes to a point and finds a file of its name there removes
-the file and ends itself with SIGKILL, as a machine that fails at that very place would.
+``SLUICEGATE_FAULT_POINTS`` names a folder. A process that reaches a point and finds a file of its name there deletes
+the file and kills itself with SIGKILL, as a machine that fails at that very place would.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ POINTS = (
     *("regroup-begun", "regroup-rewritten", "regroup-verified", "regroup-put-back"),
     *("stopping", "draining"),
 )
-"""A batch's files are written; one of its outputs is published; all are, and Spark has not committed. State is about to
-be repartitioned; Spark has done so, and it is not noted; it is, and no batch has run since; the state of before is put
-back, and that is not noted. A pipeline that is to stop starts no more batches, and some have not ended; executors were
-told to leave, and have not left."""
+"""In this order: a batch's files are written; one of its outputs is published; all are, and Spark has not committed.
+State is about to be repartitioned; Spark has done so, which is not recorded; it is recorded, and no batch has run
+since; the old state is restored, which is not recorded. A pipeline that stops starts no more batches, and some have not
+ended; executors were told to leave, and have not left.
+"""
 
 
 def fault_point(name: str) -> None:

@@ -1,4 +1,4 @@
-"""Folders and files for their owner alone; small files that a reader sees old or new, never half, whatever crashes."""
+"""Creates folders and files that only their owner can read, and replaces small files atomically."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def owner_only_folder(path: Path) -> None:
-    """Make a folder and the parents it lacks, closed to other users (0700); what is there already keeps its rights."""
+    """Create a folder and its missing parents, closed to other users (0700); existing ones keep their mode."""
     if path.is_dir():
         return
     if path != path.parent:
@@ -17,13 +17,13 @@ def owner_only_folder(path: Path) -> None:
 
 
 def owner_only_file(path: Path) -> Path:
-    """Make an empty file that other users cannot read (0600), unless there is one; the path, to open it by."""
+    """Create an empty file that other users cannot read (0600), unless it exists; returns the path."""
     path.touch(mode=0o600)
     return path
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write beside, flush to the disk, then rename over: readers and crashes see all of it or nothing."""
+    """Write a draft beside the file, fsync it, then rename: readers and crashes see all of the new text or none."""
     owner_only_folder(path.parent)
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
@@ -38,7 +38,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def read_if_there(path: Path) -> str | None:
-    """The text, or ``None`` where there is no such file (it may go between asking and reading)."""
+    """The text, or ``None`` if there is no such file (it may vanish between a check and the read)."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:

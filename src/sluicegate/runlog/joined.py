@@ -1,7 +1,7 @@
-"""Attached queries that read each other's topics, tables and folders, as one graph; of one application or of several.
+"""Joins attached queries that read each other's topics, tables and folders into one graph, across applications.
 
-A query's ends are known by their place: ``kafka://SERVERS/TOPIC`` or a path. Two topics are one where their names are,
-and one of their brokers' addresses; which of several names a broker goes by is not known, so give all the same.
+Inputs and outputs are identified by place: ``kafka://SERVERS/TOPIC`` or a path. Two topics are the same if their names
+are, and if they share a broker address; aliases of a broker are not resolved, so use the same address everywhere.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KAFKA = "kafka://"
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """``writer`` and ``reader`` are queries, those of other applications with the application's name before them."""
+    """Two queries, one of which reads what the other writes; those of other applications are APPLICATION/QUERY."""
 
     writer: str
     reader: str
@@ -47,7 +47,7 @@ def same_place(one: str | None, other: str | None) -> bool:
 
 
 def neighbours(folder: Path) -> list[Line]:
-    """What the other attached applications that run on this machine describe."""
+    """Descriptions of the other attached applications that run on this machine."""
     folders = {Path(run.folder) for run in known_runs() if run.running}
     found = (_description(other) for other in sorted(folders - {folder.absolute()}))
     return [one for one in found if one is not None and one.get("attached")]
@@ -62,7 +62,7 @@ def _description(folder: Path) -> Line | None:
 
 
 def joined(pipeline: Line, others: Sequence[Line]) -> Line:
-    """One graph of this application and of all it is joined to, near or far; others' queries are APPLICATION/QUERY."""
+    """One graph of this application and all connected to it, also indirectly; others' queries are APPLICATION/QUERY."""
     near = _with_places(pipeline)
     apart = [[{**n, "name": f"{other.get('name')}/{n['name']}"} for n in _with_places(other)] for other in others]
     grown = True
@@ -89,7 +89,7 @@ def links(pipeline: Line, others: Sequence[Line]) -> list[Link]:
 
 
 def _with_places(pipeline: Line) -> list[dict[str, Any]]:
-    """Folders of older versions know no places."""
+    """The nodes with a place for each stream; ``None`` in folders of older versions."""
     found = []
     for node in pipeline.get("nodes") or []:
         ends = {what: list(node.get(what) or []) for what in ("reads", "writes")}
@@ -109,7 +109,7 @@ def _touch(near: Sequence[Line], far: Sequence[Line]) -> bool:
 
 
 def _renamed(nodes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Every place under one name, and never two under the same."""
+    """Rename streams so that every place has one name, and no two places the same."""
     names: dict[str, str] = {}
 
     def name(shown: str, place: str | None, owner: str) -> str:

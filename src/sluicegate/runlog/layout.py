@@ -1,4 +1,4 @@
-"""Where everything of one pipeline lies: one folder holds it all."""
+"""Paths of all files of a pipeline, which are in one folder."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Layout:
 
     @property
     def stages(self) -> Path:
-        """What was measured of the stages of a real-time query, second by second; written by the driver."""
+        """Measurements of the stages of a real-time query, second by second; written by the driver."""
         return self.folder / "stages.jsonl"
 
     @property
     def said(self) -> Path:
-        """What the driver of an attached application said of faults, and of what is not moved."""
+        """Messages of the driver of an attached application: faults, and what it does not move."""
         return self.folder / "said.jsonl"
 
     @property
@@ -44,12 +44,12 @@ class Layout:
 
     @property
     def fleet_seen(self) -> Path:
-        """The executors and nodes that there are, and what was asked for; written by whoever brings them."""
+        """Existing executors and nodes, and what was requested; written by the process that starts them."""
         return self.folder / "fleet.json"
 
     @property
     def warming(self) -> Path:
-        """Where new executors write before they take part; empty else."""
+        """Where new executors write while they warm up; empty otherwise."""
         return self.folder / "warming"
 
     @property
@@ -59,22 +59,22 @@ class Layout:
 
     @property
     def control(self) -> Path:
-        """Who decides, and what was promised; written by the controller when it starts."""
+        """The policy and the promise; written by the controller when it starts."""
         return self.folder / "control.json"
 
     @property
     def what_if(self) -> Path:
-        """What would run under other loads."""
+        """Planned allocations for other loads."""
         return self.folder / "what_if.json"
 
     @property
     def outcome(self) -> Path:
-        """What a run gave; written when it ends."""
+        """Results of a run; written when it ends."""
         return self.folder / "outcome.json"
 
     @property
     def failures(self) -> Path:
-        """Which operators fail now, or have stopped; written by the driver."""
+        """Operators that fail now, or have stopped; written by the driver."""
         return self.folder / "failures.json"
 
     @property
@@ -92,7 +92,7 @@ class Layout:
 
     @property
     def spark_writes(self) -> tuple[Path, ...]:
-        """The folders below which Spark itself writes: made beforehand, closed to other users."""
+        """The folders below which Spark itself writes: created beforehand, closed to other users."""
         return (self.folder / "edges", self.folder / "operators")
 
     def edge(self, stream: str) -> Path:
@@ -102,16 +102,16 @@ class Layout:
         return self.folder / "operators" / group / "checkpoint"
 
     def regroup(self, group: str) -> Path:
-        """There while the number of an operator's key groups changes, until a batch is committed with the new one."""
+        """Exists while the number of an operator's key groups changes, until a batch is committed with the new one."""
         return self.folder / "operators" / group / "regroup.json"
 
     def hot_key(self, group: str) -> Path:
-        """There while one key of an operator has far more rows than the others; written by the driver."""
+        """Exists while one key of an operator has far more rows than the others; written by the driver."""
         return self.folder / "operators" / group / "hot_key.json"
 
     def batches(self, group: str) -> Path:
         return self.folder / "operators" / group / "batches.jsonl"
 
     def source(self, group: str) -> Path:
-        """How far the topics that an operator reads have come, and how far it is behind; written by the driver."""
+        """End offsets and lag of the topics that an operator reads, over time; written by the driver."""
         return self.folder / "operators" / group / "source.jsonl"

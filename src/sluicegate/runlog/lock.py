@@ -1,4 +1,4 @@
-"""One pipeline a folder, by a lock that the system lets go of however the process ends."""
+"""Allows one pipeline per folder, by a lock that the system releases however the process ends."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from sluicegate.runlog.layout import Layout
 
 
 def no_room(layout: Layout, problem: OSError) -> EnvironmentLacks:
-    """What to say when the folder cannot be written."""
+    """The error for a folder that cannot be written."""
     told = problem.strerror or str(problem)
     return EnvironmentLacks(f"cannot write to {layout.folder}: {told}; make room, or choose another folder")
 
 
 def locked(layout: Layout) -> TextIOWrapper:
-    """The lock of a folder, held until it is closed; a folder in which a pipeline runs is refused."""
+    """Lock a folder until the returned file is closed; refuses a folder in which a pipeline runs."""
     try:
         owner_only_folder(layout.folder)
         _require_closed(layout.folder)
@@ -36,14 +36,14 @@ def locked(layout: Layout) -> TextIOWrapper:
         lock.write(f"{os.getpid()}\n")
         lock.flush()
     except OSError as problem:
-        with contextlib.suppress(OSError):  # what could not be written is tried once more
+        with contextlib.suppress(OSError):  # closing tries to write the buffer once more
             lock.close()
         raise no_room(layout, problem) from problem
     return lock
 
 
 def _require_closed(folder: Path) -> None:
-    """Whoever can write to the folder decides what runs in it, and could let its logs lead elsewhere."""
+    """Refuse a folder that every user can write to: anyone could change what runs in it, or redirect its logs."""
     rights = stat.S_IMODE(folder.stat().st_mode)
     if rights & stat.S_IWOTH:
         raise BadInput(
@@ -52,9 +52,9 @@ def _require_closed(folder: Path) -> None:
 
 
 def check_free(folder: Path) -> None:
-    """Refuse a folder that is none, or in which a pipeline runs: one look, before Spark takes its time to start.
+    """Refuse a path that is no folder, or a folder in which a pipeline runs: a quick check before Spark starts.
 
-    The lock itself is taken when the pipeline starts; nothing is made here.
+    The lock itself is taken when the pipeline starts; nothing is created here.
     """
     if folder.exists() and not folder.is_dir():
         raise BadInput(f"{folder} is a file: give a folder for the pipeline")
@@ -64,7 +64,7 @@ def check_free(folder: Path) -> None:
     try:
         lock = layout.lock.open("r", encoding="utf-8")
     except OSError:
-        return  # nobody ran here, or what is wrong is said when the folder is made
+        return  # nothing ran here, or the problem is reported when the folder is created
     with lock:
         _take(lock, layout.folder, fcntl.LOCK_SH)
 

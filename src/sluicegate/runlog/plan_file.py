@@ -18,17 +18,18 @@ MOST_BEHIND = 20_000_000
 MOST_PROCESSORS = 1_000_000
 MOST_PACE_S = 1e6
 MOST_PLANNED_GROUPS = 10_000
-"""A plan beyond these was written by no loop; half or double of them is as far from any pipeline."""
+"""Sanity limits: no loop writes a plan beyond these; half or double of them is as far from any pipeline."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorPlan:
-    """``processors`` tasks a batch, a batch at most every ``pace_s``, rows cut by ``shares`` (equal where empty).
+    """Plan of one operator: ``processors`` tasks a batch, a batch at most every ``pace_s``.
 
-    ``most_rows`` bounds what one batch takes in, so that a backlog is worked off in batches that end; ``most_behind``
-    how many rows its readers may be behind it: beyond, it starts no batch, and the rows wait where they are.
-    ``groups`` are the tasks of its key groups, where it has state; ``hosts`` those its tasks should run on, one each
-    (Spark chooses where empty). ``key_groups`` is the number of key groups its state should be in (0: as it is).
+    Rows are cut by ``shares`` (equal if empty). ``most_rows`` caps what one batch takes, so that a backlog is worked
+    off in batches that end; ``most_behind`` is how many rows its readers may be behind it: beyond that it starts no
+    batch, and the rows wait where they are. ``groups`` are the tasks of its key groups, if it has state; ``hosts`` the
+    hosts its tasks should run on, one each (Spark chooses if empty). ``key_groups`` is the number of key groups its
+    state should be in (0: unchanged).
     """
 
     processors: int = 1
@@ -43,10 +44,10 @@ class OperatorPlan:
 
 @dataclass(frozen=True, slots=True)
 class PlanInForce:
-    """``version`` grows with every change.
+    """The plan of all operators; ``version`` grows with every change.
 
-    ``executors`` and ``nodes`` are how many there should be (``None``: as they are), ``leaving`` the nodes to give
-    back, ``decision`` the number in the decision log that says why.
+    ``executors`` and ``nodes`` are how many there should be (``None``: unchanged), ``leaving`` the nodes to give back,
+    ``decision`` the number in the decision log that says why.
     """
 
     version: int = 0
@@ -106,7 +107,7 @@ class PlanInForce:
 
 
 def _sane(plan: OperatorPlan) -> OperatorPlan:
-    """The plan of an operator if a batch can be cut by it; a ``ValueError`` where none could."""
+    """The plan of an operator if its values are within limits; otherwise a ``ValueError``."""
     sane = (
         1 <= plan.processors <= MOST_PROCESSORS
         and 0.0 <= plan.pace_s <= MOST_PACE_S
@@ -125,7 +126,7 @@ def _count(value: object) -> int | None:
 
 
 class PlanFile:
-    """Reads the plan again only when the file changed: asking costs one ``stat``."""
+    """Reads the plan again only when the file changed: otherwise a read costs one ``stat``."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -139,7 +140,7 @@ class PlanFile:
             return self._plan
         stamp = (status.st_mtime_ns, status.st_ino)
         if stamp != self._stamp:
-            # a plan that somebody spoiled by hand is as good as none: the last good one stays in force
+            # an invalid plan, edited by hand, is ignored: the last valid one stays in force
             with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
                 text = read_if_there(self._path)
                 if text is not None:
@@ -151,11 +152,11 @@ class PlanFile:
         write_whole(self._path, plan.to_json())
 
     def change(self, operators: Mapping[str, OperatorPlan]) -> None:
-        """The next version of the plan, with these operators as they say and all else as it was."""
+        """Write the next version of the plan, with these operators replaced and all else unchanged."""
         plan = self.read()
         self.write(replace(plan, version=plan.version + 1, operators={**plan.operators, **operators}))
 
     def add(self, processors: Mapping[str, int]) -> None:
-        """Operators that are not planned yet start with so many; a resumed one goes on as it was."""
+        """Add operators that are not in the plan yet, with this k; a resumed one keeps its plan."""
         known = self.read().operators
         self.change({name: OperatorPlan(k) for name, k in processors.items() if name not in known})

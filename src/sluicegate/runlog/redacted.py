@@ -1,4 +1,4 @@
-"""Texts without the secrets in them: what is logged, shown or kept may hold what a user's options held."""
+"""Removes secrets from texts that are logged, shown or stored: they may quote a user's options."""
 
 from __future__ import annotations
 

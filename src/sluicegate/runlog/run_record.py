@@ -1,6 +1,6 @@
-"""All that a run has on record, read from its folder; whatever an older folder lacks is missing, not wrong.
+"""Reads all records of a run from its folder; what an older version did not write is treated as missing.
 
-Imports neither Spark nor compiled code: who looks at a run should not take memory from it.
+Imports neither Spark nor compiled code: displaying a run should not take memory from it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sluicegate.runlog.process_birth import born
 from sluicegate.runlog.shape import Fits, anything, by_name, each, entry, maybe, number, text, whole
 
 FIGURES = ("arrivals_per_s", "utilisation", "queue_rows", "sojourn_s", "service_per_s")
-"""What is known of an operator at a look."""
+"""Figures of an operator in a tick."""
 Line = dict[str, Any]
 _figure = maybe(number)
 _changed = each(entry({"what": text, "have": anything, "want": anything}, {"reason": text}))
@@ -126,7 +126,7 @@ class RunRecord:
 
     @property
     def last(self) -> Line:
-        """The last look of the controller; empty before the first."""
+        """The last tick of the controller; empty before the first."""
         return self.ticks[-1] if self.ticks else {}
 
     @property
@@ -136,7 +136,7 @@ class RunRecord:
 
     @property
     def controlled(self) -> bool | None:
-        """Whether the controller's process is there; ``None`` where nobody noted it."""
+        """Whether the controller's process exists; ``None`` if its process id is not recorded."""
         pid = self.control.get("pid")
         return None if pid is None else born(int(pid)) is not None
 
@@ -146,7 +146,7 @@ class RunRecord:
         return True if self.failing and self.bounds and not self.outcome else self.late(self.last)
 
     def late(self, tick: Line) -> bool | None:
-        """Whether a look found the promise broken; ``None`` where nothing came out or nothing was promised."""
+        """Whether the promise was broken at a tick; ``None`` if no row came out or nothing was promised."""
         seen = [(measured_s(tick, what), bound_s) for what, bound_s in self.bounds.items()]
         known = [value > bound_s for value, bound_s in seen if value is not None]
         return any(known) if known else None
@@ -159,9 +159,9 @@ def measured_s(tick: Line, what: str = "mean") -> float | None:
 
 
 def read_record(folder: Path, latest_bytes: int | None = None) -> RunRecord:
-    """Everything since the run in this folder began; what an earlier run left there is not this one's.
+    """Read everything since the run in this folder began; what an earlier run left there is skipped.
 
-    With ``latest_bytes`` only so much of the end of each log is read: enough for who looks every second.
+    With ``latest_bytes`` only that much of the end of each log is read: enough for a poll every second.
     """
     pipeline = _document(folder / "pipeline.json", _PIPELINE)
     control = _document(folder / "control.json", _CONTROL)
@@ -183,7 +183,7 @@ def read_record(folder: Path, latest_bytes: int | None = None) -> RunRecord:
 
 
 def _of_this_run(outcome: Line, control: Line) -> Line:
-    """A run that was resumed has the outcome of the time before in its folder until it ends itself."""
+    """The outcome if it is of this run: after a resume, that of the run before stays in the folder until the end."""
     ended_s = float(outcome.get("began_s") or 0.0) + float(outcome.get("seconds") or 0.0)
     return outcome if ended_s >= float(control.get("started_s") or 0.0) else {}
 
@@ -209,8 +209,7 @@ def _document(path: Path, fits: Fits) -> Line:
 
 
 def _lines(path: Path, fits: Fits, latest_bytes: int | None) -> Iterator[Line]:
-    """Of the file that was put aside and of the one in use; half a line that is being written comes next time, and
-    one that is damaged is left out."""
+    """Entries of the renamed file and of the current one; a line that is incomplete or damaged is skipped."""
     for part in (path.with_name(f"{path.name}.1"), path):
         for line in _text(part, latest_bytes).split("\n"):
             try:

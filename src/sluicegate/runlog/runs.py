@@ -1,7 +1,8 @@
-"""Which runs there are: a small file each under ``$SLUICEGATE_HOME/runs``, so that other commands find them.
+"""The registry of runs: a small file each under ``$SLUICEGATE_HOME/runs``, so that other commands find them.
 
-A run that was killed cannot say that it ended. It is known by its process and when that was born, so a stale file is
-never taken for a run that goes on. Folders that sluicegate made for itself go when newer runs have pushed them out.
+A run that was killed cannot record that it ended. It is identified by its process and that process's start time, so a
+stale file is never taken for a running run. Folders that sluicegate created itself are deleted once enough newer runs
+exist.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from sluicegate.runlog.home import home_folder
 from sluicegate.runlog.process_birth import born
 
 _KEPT = 10
-"""So many runs are remembered; of older ones the file goes, and the folder if nobody asked for it."""
+"""How many runs are remembered; for older ones the file is deleted, and the folder if it was temporary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +49,13 @@ class Run:
 
 
 def runs_folder() -> Path:
-    """Beside the cluster that ``sluicegate cluster up`` remembers."""
+    """The folder of the registry, beside the cluster that ``sluicegate cluster up`` remembers."""
     return home_folder() / "runs"
 
 
 @contextmanager
 def registered(folder: Path, app: str, *, temporary: bool) -> Iterator[str]:
-    """Make a run known for as long as the block lasts, and as ended after; gives why it could not be, or ''."""
+    """Register a run while the block lasts, and mark it as ended after; yields why that failed, or ''."""
     now = born(os.getpid()) or ""
     entry = Run(str(folder.absolute()), app, os.getpid(), now, time.time(), temporary)
     path = runs_folder() / f"{int(entry.started_s * 1000)}-{uuid.uuid4().hex[:6]}.json"
@@ -73,12 +74,12 @@ def registered(folder: Path, app: str, *, temporary: bool) -> Iterator[str]:
 
 
 def known_runs() -> list[Run]:
-    """Newest first; a file that cannot be read is no run."""
+    """All registered runs, newest first; a file that cannot be read is skipped."""
     return [run for _, run in _entries()]
 
 
 def find_run(folder: Path | None = None) -> Path:
-    """The folder given, else of the newest run that goes on, else of the newest that is still there."""
+    """The given folder, else that of the newest running run, else that of the newest that still exists."""
     if folder is not None:
         if not (folder / "pipeline.json").exists():
             raise BadInput(f"no run in {folder}: it has no pipeline.json; give the folder of a `sluicegate run`")

@@ -1,4 +1,4 @@
-"""Whether what a file holds has the shape that its readers rely on: asked once, where it is read."""
+"""Predicates for the shape of parsed JSON, checked once where a file is read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 Fits = Callable[[object], bool]
 _LARGEST = 1e15
-"""Beyond it a figure of a run is damage: rows, seconds and bytes stay far below."""
+"""Larger figures of a run count as damaged: rows, seconds and bytes stay far below."""
 
 
 def number(value: object) -> bool:
@@ -28,7 +28,7 @@ def text(value: object) -> bool:
 def _writable(value: str) -> bool:
     try:
         value.encode()
-    except UnicodeEncodeError:  # half a character, as JSON may hold it
+    except UnicodeEncodeError:  # a lone surrogate, which JSON may hold
         return False
     return True
 
@@ -50,7 +50,7 @@ def by_name(fits: Fits) -> Fits:
 
 
 def entry(needed: Mapping[str, Fits], known: Mapping[str, Fits] = {}) -> Fits:
-    """A mapping that has all that is ``needed``; what is ``known`` may be missing, and of the rest nothing is asked.
+    """A mapping that has all ``needed`` keys; ``known`` ones may be missing, and others are not checked.
 
     >>> one = entry({"at_s": number}, {"why": text})
     >>> one({"at_s": 1.0, "more": []}), one({"why": "late"}), one({"at_s": 1.0, "why": 3})

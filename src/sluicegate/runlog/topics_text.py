@@ -1,4 +1,4 @@
-"""What is said of the topics that attached queries read: rows behind, and partitions that are idle or stuck."""
+"""Text on the topics that attached queries read: rows behind, and partitions that are idle or stuck."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _NAMED = 4
-"""Partitions that a line names; of more of them the number is told."""
+"""Most partitions that a line names; of more of them it gives the number."""
 
 
 def topic_lines(tick: Mapping[str, Any]) -> list[str]:
-    """A line for every query that reads Kafka, from the last look of the controller.
+    """A line for every query that reads Kafka, from the last tick of the controller.
 
     >>> clicks = {"partitions": 4, "behind": 30, "lag": {"c/0": 10, "c/2": 20}, "idle": ["c/3"], "problem": None}
     >>> topic_lines({"topics": {"clicks": clicks}})

@@ -1,4 +1,4 @@
-"""What a user chooses of a live loop: checked where it is given; to and from arguments of the controller's process."""
+"""The user's options for a live control loop: validated, and converted to and from controller process arguments."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _TIMES = ("interval_s", "cooldown_s", "settle_down_s", "startup_s", "cycle_s")
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What a user chooses of the loop. ``budget`` is the slots there are; ``dry_run`` only advises.
+    """Options of the control loop. ``budget`` is the number of slots; with ``dry_run`` it only advises.
 
-    ``startup_s`` is what an executor takes to come where more processors need more of them. Without, a change of k
-    is in force at the next batch, which is by the next look. ``cycle_s`` is the cycle of policies that decide in
-    cycles, and DRS's T_ra unless ``cooldown_s`` says otherwise.
+    ``startup_s`` is the start-up time of an executor, where more processors need more executors. If it is 0, a change
+    of k is in force at the next batch, that is by the next tick. ``cycle_s`` is the cycle of policies that decide in
+    cycles, and DRS's T_ra unless ``cooldown_s`` is given.
     ``profiles`` is a folder of profile files. With a ``mapper``, executors are the slots of LSA and MBA: their threads
-    are pinned to them, and rows shared out by ``routing``.
-    ``slots_per_node`` is given where nodes come and go, for policies that decide them; ``capacity`` is the file with
-    what nodes were measured to sustain. ``options`` are those of the policy, as typed. ``history`` is a trace of the
-    load before the run, a rate for each step of the policy's forecaster, which begins with it.
+    are pinned to them, and rows are distributed by ``routing``.
+    ``slots_per_node`` is given if nodes are added and removed, for policies that decide their number; ``capacity`` is
+    the file of measured node throughput. ``options`` are those of the policy, as typed. ``history`` is a trace of the
+    load before the run, one rate for each step of the policy's forecaster, which is initialised with it.
     """
 
     policy: str = "sluicegate"
@@ -58,7 +58,7 @@ class Control:
 
     @property
     def timing(self) -> Timing:
-        """As the loop is told."""
+        """The intervals in the form that the loop takes."""
         startup_s = max(self.startup_s, self.look_s)
         return Timing(
             self.look_s, startup_s, self.cycle_s, cooldown_s=self.cooldown_s, settle_down_s=self.settle_down_s
@@ -66,12 +66,12 @@ class Control:
 
     @property
     def look_s(self) -> float:
-        """Seconds between two looks: as the policy's options say (DRS's T_m), else ``interval_s``."""
+        """Seconds between two ticks: the policy option ``t_m_s`` (DRS's T_m) if given, else ``interval_s``."""
         told = policy_options(self.options).get("t_m_s")
         return float(told) if isinstance(told, int | float) and told > 0 else self.interval_s
 
     def arguments(self) -> list[str]:
-        """As command-line arguments of the controller's process."""
+        """The options as command-line arguments of the controller process."""
         budget = [] if self.budget is None else [f"--budget={self.budget}"]
         slo = [f"--slo={text}" for text in self.slo]
         dry = ["--dry-run"] if self.dry_run else []
@@ -89,11 +89,11 @@ class Control:
         ]
 
     def history_per_s(self) -> tuple[float, ...]:
-        """The load before the run; nothing where none was given."""
+        """The load before the run; empty if none was given."""
         return () if self.history is None else tuple(read_trace(Path(self.history)).values.tolist())
 
     def known(self) -> Known:
-        """What is told of the nodes and their measured throughput."""
+        """Slots per node, the most nodes, and the measured node throughput, for policies that decide nodes."""
         if not live_policy_entry(self.policy).nodes:
             return Known()
         slots, file = self.slots_per_node, self._file()
@@ -108,7 +108,7 @@ class Control:
 
 
 def _check_control(given: Control) -> None:
-    """Refuse, before a process is started with it, what the controller could not use."""
+    """Refuse invalid options before a controller process is started with them."""
     if not isinstance(given.policy, str):
         raise BadInput(f"policy is {given.policy!r}: give its name, see `sluicegate policies`")
     live_policy_entry(given.policy)
@@ -135,7 +135,7 @@ def _check_control(given: Control) -> None:
 
 
 def given_to(arguments: Sequence[str]) -> tuple[Path, Control, int]:
-    """The folder, what was chosen and the process to end with, from the arguments of the controller's process.
+    """Parse the controller process's arguments: the folder, the options, and the parent process to end with.
 
     >>> given_to(["run", *Control(slo=("p95=5s",), cycle_s=30.0).arguments()])[1].cycle_s
     30.0

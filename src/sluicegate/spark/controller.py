@@ -1,8 +1,8 @@
-"""The control loop beside a running pipeline: reads its folder, ticks, writes the plan and says why.
+"""The control loop of a running pipeline: reads its folder, ticks, writes the plan and logs the reasons.
 
-A process of its own (``python -m sluicegate.spark.controller FOLDER``). It shares only files with the pipeline: killed
-at any moment, it leaves the last plan in force; started again, it takes the plan from there and learns from the batches
-that are logged.
+It runs in its own process (``python -m sluicegate.spark.controller FOLDER``) and shares only files with the pipeline.
+If it is killed, the last plan stays in force; after a restart it continues from that plan and learns from the logged
+batches.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from sluicegate.spark.what_if import WhatIf
 
 _MOST_LOG_BYTES = 8_000_000
 MOST_KEY_GROUPS = 64
-"""How far the key groups of an operator may grow live; each costs every batch a store."""
+"""The most key groups an operator may grow to while it runs; each adds a state store to every batch."""
 RESTART_S = 3.0
-"""What a rescale in real-time mode stops the rows for, before one was measured. At half, the first move is made for
-half the gain; at double, it has to bring twice as much."""
+"""Assumed pause of a rescale in real-time mode until one was measured. At half, the first move is made for half the
+gain; at double, it has to gain twice as much."""
 PAYS_WITHIN_S = 600.0
-"""A restart has to bring more than it costs within so long. At double, restarts for half the gain are made."""
+"""A restart must gain more than its pause costs within this time. At double, restarts for half the gain are made."""
 
 
 class Controller:
-    """Drives ``loop.tick`` on what an observer sees."""
+    """Calls ``loop.tick`` with the observations of a pipeline and enacts its decisions."""
 
     def __init__(self, layout: Layout, control: Control) -> None:
         graph = read_graph(layout)
@@ -84,21 +84,21 @@ class Controller:
         return seen, decision
 
     def _bound_by_topics(self) -> None:
-        """No more tasks for an operator that reads Kafka than have rows to read; partitions may be added meanwhile."""
+        """Limit operators that read Kafka to as many tasks as have rows to read; partitions may be added later."""
         settings, most = self.state.settings, self._observer.most_tasks
         limits = replace(settings.limits, most_of={**settings.limits.most_of, **most})
         if limits != settings.limits:
             self.state = replace(self.state, settings=replace(settings, limits=limits))
 
     def _count_restarts(self) -> None:
-        """What a restart costs, as measured, for the rule that a move has to pay."""
+        """Use the measured restart pause in the rule that a move must gain more than it costs."""
         pause_s = self._observer.pause_s if isinstance(self._observer, RealTimeObserver) else None
         settings = self.state.settings
         if pause_s is not None and pause_s != settings.rules.pause_s:
             self.state = replace(self.state, settings=replace(settings, rules=replace(settings.rules, pause_s=pause_s)))
 
     def _retime(self, fleet: FleetSeen | None) -> None:
-        """The start-up time as measured, for a policy that decides so long before a cycle starts."""
+        """Use the measured start-up time, for policies that decide that long before a cycle starts."""
         if not self._in_cycles or fleet is None or fleet.startup_s is None:
             return
         self._timed = f"measured, median of {fleet.startups}"
@@ -109,7 +109,7 @@ class Controller:
             self.state = replace(self.state, settings=retimed(self.state.settings, fresh))
 
     def _with_timing(self, decision: Decision) -> Decision:
-        """Say by which cycle and start-up time a decision was taken."""
+        """Add the cycle and start-up time that a decision was based on to its reasons."""
         held = not decision.reasons or decision.reasons[0].startswith("held")
         if not self._in_cycles or decision.proposal is None or held:
             return decision
@@ -123,7 +123,7 @@ class Controller:
         return live_policy_entry(self._control.policy).moves == "cycles"
 
     def _enact(self, decision: Decision) -> None:
-        """Write the plan, if it is another; all of it comes from the decision."""
+        """Write the plan of the decision, if it differs from the one in force."""
         plan = self._plan.read()
         told = decision.proposal is not None
         fresh = {node.name: _planned(plan.of(node.name), node.name, decision) for node in self.graph.nodes}
@@ -139,8 +139,7 @@ class Controller:
 
     def _log(self, seen: Observation, decision: Decision) -> None:
         failing = read_failures(self._layout.failures)
-        # a pace follows the load at every look: it is in the log of looks, with its reason
-        if decision.rescales or any(not change.what.startswith("pace of") for change in decision.changes):
+        if decision.rescales or decision.changes:
             self._moves += 1
             told = decision_document(decision, self._moves, self.state.situation, failing)
             append_line(self._layout.decisions, json.dumps(told), _MOST_LOG_BYTES)
@@ -149,7 +148,7 @@ class Controller:
 
 
 def at_the_bound(decision: Decision, most: Mapping[str, int]) -> Decision:
-    """Say where it is the partitions of a topic that k stops at."""
+    """Add a reason where the partitions of a topic limit k."""
     why = tuple(
         f"{name}: {k} tasks, one for each of the {k} partitions it reads; more would have no rows (add partitions, or "
         "set the source's minPartitions)"
@@ -160,7 +159,7 @@ def at_the_bound(decision: Decision, most: Mapping[str, int]) -> Decision:
 
 
 def control_document(graph: RunningGraph, control: Control) -> dict[str, object]:
-    """Who decides, and what was promised."""
+    """The content of the control file: the policy, its SLO, budget and timing, and this process."""
     return {
         "app": graph.name,
         "policy": control.policy,
@@ -212,7 +211,7 @@ def _planned(now: OperatorPlan, name: str, decision: Decision) -> OperatorPlan:
 
 
 def run(layout: Layout, control: Control, parent: int | None = None) -> None:
-    """Tick until the pipeline's process is gone."""
+    """Tick until the pipeline's process has ended."""
     controller = Controller(layout, control)
     looks = Looks(control.look_s)
     while parent is None or os.getppid() == parent:
@@ -227,7 +226,7 @@ def main() -> None:
     folder, control, parent = given_to(sys.argv[1:])
     try:
         run(Layout(folder), control, parent)
-    except SluicegateError as problem:  # the supervisor gives its last line on
+    except SluicegateError as problem:  # the supervisor reports the last line of this log
         sys.stderr.write(f"{type(problem).__name__}: {problem}\n")
         sys.exit(problem.exit_code)
 

@@ -1,4 +1,4 @@
-"""What the controller logs of every look and every move: what a person on call, a page or a report reads later."""
+"""JSON documents that the controller logs for every tick and every move, for status, dashboard and reports."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from sluicegate.spark.what_if import band
 def decision_document(
     decision: Decision, number: int, situation: Situation | None = None, failing: Sequence[Failing] = ()
 ) -> dict[str, object]:
-    """A decision as the log and the command line's JSON show it; ``number`` is its name for people."""
+    """A decision as the log and the command line's JSON show it; ``number`` identifies it to users."""
     load = None if situation is None else outside_rate(situation.topology, situation.arrivals_per_s)
     return {
         "number": number,
         "at_s": round(decision.at_s, 3),
         "running": dict(decision.running),
         "rescales": [asdict(rescale) for rescale in decision.rescales],
-        "changes": [asdict(change) for change in decision.changes if not change.what.startswith("pace of")],
+        "changes": [asdict(change) for change in decision.changes],
         "executors": decision.executors,
         "nodes": decision.nodes,
         "reasons": list(decision.reasons),
@@ -45,7 +45,7 @@ def tick_document(
     executors: int | None = None,
     failing: Sequence[Failing] = (),
 ) -> dict[str, object]:
-    """One line a look."""
+    """The log line of one tick: load, latency, allocation, refusals, nodes and operators."""
     learned = {o.name: o for o in state.learned.topology.operators}
     return {
         "at_s": round(seen.at_s, 3),
@@ -82,7 +82,7 @@ def _operator(learned: Operator, seen: OperatorObservation) -> dict[str, object]
 
 
 def predicted_mean_s(situation: Situation | None, decision: Decision) -> float | None:
-    """What the law says of what was decided, at the paces that were; ``None`` where queues would grow."""
+    """The mean latency that the model predicts for the decision and its paces; ``None`` if queues would grow."""
     if situation is None:
         return None
     k = np.array([decision.running[name] for name in situation.topology.names], dtype=np.int64)

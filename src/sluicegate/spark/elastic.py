@@ -1,4 +1,4 @@
-"""A pipeline under the control loop, from a program of one's own."""
+"""Runs a pipeline under the control loop from a user's program."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def elastic(
     when_stopped: WhenStopped = "say",
     policy_options: str | Sequence[str] = (),
 ) -> AbstractContextManager[Running]:
-    """Start the pipeline in its folder, or resume the one that is there, and let its parallelism follow the load.
+    """Start the pipeline in its folder, or resume the one that is there, and scale its parallelism with the load.
 
-    ``slo`` is the promise, such as "mean=3s" or ("mean=3s", "p95=8s"); ``budget`` the processors there are, where not
-    given the slots of the session. Leaving the block stops between two batches; what waits waits for the next start.
-    ``retry_for_s`` and ``when_stopped`` are about operators that fail: see ``start``. ``policy_options`` are texts such
-    as "t_ra_s=30": `sluicegate policies POLICY` lists them.
-    Everything given is checked at the call. A controller that cannot start is raised by ``running.check()``, ``wait()``
-    and ``drain()``; the pipeline itself goes on with the plan in force.
+    ``slo`` is the target, such as "mean=3s" or ("mean=3s", "p95=8s"); ``budget`` is the number of processors, by
+    default the slots of the session. Leaving the block stops between two batches; the backlog is kept for the next
+    start. ``retry_for_s`` and ``when_stopped`` are about operators that fail: see ``start``. ``policy_options`` are
+    texts such as "t_ra_s=30": `sluicegate policies POLICY` lists them.
+    All arguments are checked at the call. If the controller cannot start, ``running.check()``, ``wait()`` and
+    ``drain()`` raise the error; the pipeline itself continues with the plan in force.
     """
     if not isinstance(pipeline, Pipeline):
         raise BadInput(f"elastic runs a Pipeline, got {type(pipeline).__name__}: make one with sluicegate.Pipeline")

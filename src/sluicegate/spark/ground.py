@@ -22,14 +22,14 @@ from sluicegate.spark.pipeline.runtime import Running
 from sluicegate.spark.session import check_master
 
 OWN_CLUSTER = "cluster"
-"""The master's name for the cluster that ``sluicegate cluster up`` started; ``cluster:DIR`` where it has a folder."""
+"""Master name of the cluster that ``sluicegate cluster up`` started; ``cluster:DIR`` if it is in another folder."""
 _STARTUP_S = 15.0
-"""From the wish for an executor on a new node to its first warm task: 15 s on two busy cores."""
+"""Seconds from requesting an executor on a new node to its first warm task; measured on two busy cores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """A master, the settings it needs, and the executors that may come and go there."""
+    """A master, the settings it needs, and the executors and nodes that may be added and removed there."""
 
     master: str
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -38,24 +38,24 @@ class Ground:
 
     @property
     def startup_s(self) -> float:
-        """How long more processors take, where executors must come first."""
+        """Delay until more processors are usable; 0 if no executors have to be started for them."""
         return _STARTUP_S if self.shape and self.shape.most > self.shape.least else 0.0
 
     @property
     def slots(self) -> int | None:
-        """The most processors there can be, where that is known before Spark starts."""
+        """The most processors there can be, if that is known before Spark starts."""
         return self.shape.slots if self.shape else None
 
     @property
     def slots_per_node(self) -> int | None:
-        """Task slots of one more node; ``None`` where nodes do not come and go."""
+        """Task slots of one more node; ``None`` if nodes are not added and removed."""
         if self.nodes is None or self.shape is None:
             return None
         largest = max((vm.slots for vm in self.nodes.running()), default=self.shape.slots_per_executor)
         return max(self.shape.on([largest]), 1) * self.shape.slots_per_executor
 
     def fleet(self, spark: SparkSession) -> Callable[[Running], Fleet] | None:
-        """What makes executors and nodes follow the plan of a running pipeline; ``None`` where there are none."""
+        """A factory of the ``Fleet`` that applies a plan to executors and nodes; ``None`` if executors are fixed."""
         shape, nodes = self.shape, self.nodes
         if shape is None:
             return None
@@ -70,7 +70,7 @@ class Ground:
 
 
 def ground_of(master: str, executors: str | None = None, executor_cores: int = 1) -> Ground:
-    """From what a user gives; ``executors`` is LEAST:MOST.
+    """Build the ground from the user's master and executors; ``executors`` is LEAST:MOST.
 
     >>> ground_of("local[4]")
     Ground(master='local[4]', settings={}, shape=None, nodes=None)

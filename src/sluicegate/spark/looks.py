@@ -1,16 +1,16 @@
-"""When a controller looks next, and whether the machine's clock was set meanwhile."""
+"""Paces the controller's ticks on the monotonic clock, and detects steps of the wall clock."""
 
 from __future__ import annotations
 
 import time
 
 _STEP_S = 5.0
-"""A clock that went so much more or less than time did was set, not slewed: half would take a late look for a step, and
-double would let rates be told for a time that never was."""
+"""If wall clock and monotonic clock diverge by more than this between two ticks, the wall clock was set, not slewed. At
+half, a late tick counts as a step; at double, rates are computed over time that never passed."""
 
 
 class Looks:
-    """``every_s`` apart, by a clock that nobody sets."""
+    """Ticks ``every_s`` apart on the monotonic clock."""
 
     def __init__(self, every_s: float) -> None:
         self._every_s = every_s
@@ -18,9 +18,9 @@ class Looks:
         self._apart_s = time.time() - self._due_s
 
     def wait(self) -> float:
-        """Until the next look is due; how far the clock was set forth or back since the last one, 0 where it was not.
+        """Sleep until the next tick; return the wall clock step in seconds since the last call, 0 if there was none.
 
-        Who is told of a step has to begin anew: what it remembers has times of another clock.
+        After a step the caller must discard its state, because the times in it are of the old clock setting.
         """
         self._due_s = max(self._due_s + self._every_s, time.monotonic())
         time.sleep(max(self._due_s - time.monotonic(), 0.05))

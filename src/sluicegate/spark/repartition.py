@@ -1,9 +1,9 @@
-"""Another number of state partitions for a stopped query, by Spark's own means, checked, and with a way back.
+"""Changes the number of state partitions of a stopped query with Spark's own repartitioning, verified and undoable.
 
-The number of state partitions is frozen when a query first starts: ``spark.sql.shuffle.partitions`` of that day, 200 by
-default. Spark 4.2 and later can repartition a checkpoint offline, by a batch of its own. Around that call stand a copy
-of the checkpoint, a count and a checksum of every store's rows before and after, and the copy put back where anything
-differs. The checksum adds up a hash of each row, so that it does not depend on where a row lies.
+The number of state partitions is fixed when a query first starts: the ``spark.sql.shuffle.partitions`` of that time,
+200 by default. Spark 4.2 and later can repartition a checkpoint offline, by a batch of its own. Around that call the
+checkpoint is copied, and the rows of every store are counted and checksummed before and after; if anything differs, the
+copy is put back. The checksum adds up a hash of each row, so it does not depend on the partition of a row.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ Told = Callable[[str], None]
 
 
 class StateDiffers(SluicegateError):
-    """The state after a repartition is not the state before it: what was there is put back."""
+    """The state after a repartition differs from the state before it; the checkpoint is restored."""
 
     exit_code = 1
 
 
 @dataclass(frozen=True, slots=True)
 class StoreSum:
-    """The rows of one store of one stateful operator, and a checksum that does not depend on their order or place."""
+    """The row count of one store of one stateful operator, and a checksum independent of row order and partition."""
 
     operator: int
     name: str
@@ -49,7 +49,7 @@ class StoreSum:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """A checkpoint of a stopped query: its last batch, and the settings it was written with."""
+    """The checkpoint of a stopped query: its last batch, and the settings it was written with."""
 
     checkpoint: Path
     batch: int
@@ -63,7 +63,7 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class Repartitioned:
-    """What was done: the stores are equal before and after, but for their number of partitions."""
+    """The result: the stores, equal before and after except for their number of partitions, and the copy."""
 
     stores: tuple[StoreSum, ...]
     partitions_before: int | None
@@ -76,7 +76,7 @@ class Repartitioned:
 
 
 def stopped(checkpoint: Path) -> Stopped:
-    """The checkpoint, if its query stopped between two batches; else refused."""
+    """Read the checkpoint; refused unless its query stopped between two batches and keeps state in RocksDB."""
     if not (checkpoint / "offsets").is_dir() or not (checkpoint / "commits").is_dir():
         raise BadInput(f"{checkpoint} is no checkpoint of a streaming query: give its checkpointLocation")
     if not (checkpoint / "state").is_dir():
@@ -87,11 +87,7 @@ def stopped(checkpoint: Path) -> Stopped:
             f"batch {planned} of {checkpoint} is not committed: start the query once more, stop it when it is idle, "
             "and repartition then"
         )
-    lines = (checkpoint / "offsets" / str(planned)).read_text(encoding="utf-8").splitlines()
-    try:
-        settings = {str(key): str(value) for key, value in json.loads(lines[1])["conf"].items()}
-    except (IndexError, ValueError, KeyError, TypeError, AttributeError):
-        raise BadInput(f"offsets/{planned} of {checkpoint} cannot be read: is the checkpoint whole?") from None
+    settings = _settings(checkpoint, planned)
     store = settings.get(_PROVIDER, "")
     if "RocksDB" not in store:
         named = store.rpartition(".")[2] or "a store that it does not name"
@@ -102,21 +98,32 @@ def stopped(checkpoint: Path) -> Stopped:
     return Stopped(checkpoint, planned, settings)
 
 
+def _settings(checkpoint: Path, batch: int) -> dict[str, str]:
+    """The settings that Spark wrote into the offsets of a batch."""
+    lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
+    try:
+        return {str(key): str(value) for key, value in json.loads(lines[1])["conf"].items()}
+    except (IndexError, ValueError, KeyError, TypeError, AttributeError):
+        raise BadInput(f"offsets/{batch} of {checkpoint} cannot be read: is the checkpoint whole?") from None
+
+
 def settings_for(found: Stopped) -> dict[str, str]:
-    """The state store that the checkpoint was written by; Spark's own default where it does not say."""
+    """The state store settings that the checkpoint was written with; those it lacks stay at Spark's defaults."""
     return {key: value for key, value in found.settings.items() if key.startswith("spark.sql.streaming.stateStore.")}
 
 
 def repartition(
     spark: SparkSession, checkpoint: Path, partitions: int, told: Told = lambda text: None
 ) -> Repartitioned:
-    """Give the state of a stopped query another number of partitions, or leave all as it was."""
+    """Change the number of state partitions of a stopped query; on any failure the checkpoint is restored."""
     if partitions < 1:
         raise BadInput(f"{partitions} partitions: give at least 1")
     found = stopped(checkpoint)
     if found.partitions == partitions:
         raise BadInput(f"the state of {checkpoint} has {partitions} partitions already")
     copy = copied(checkpoint, found.batch, told)
+    # written before anything changes, so that a killed repartition can be undone too
+    (copy / _UNDO).write_text(json.dumps({"batch": found.batch, "partitions": partitions}), encoding="utf-8")
     told("counting the state before")
     try:
         before = _sums(spark, checkpoint)
@@ -137,25 +144,55 @@ def repartition(
         if isinstance(problem, PySparkException | Py4JError):
             raise BadInput(f"Spark refuses: {_line(problem)}; {checkpoint} is as it was") from problem
         raise
-    (copy / _UNDO).write_text(json.dumps({"batch": last_batch(checkpoint)}), encoding="utf-8")
     return Repartitioned(before, found.partitions, partitions, copy)
 
 
 def undo(checkpoint: Path) -> Path:
-    """Put the copy of before the last repartition back; refused once the query has run on."""
-    copies = sorted(checkpoint.parent.glob(f"{checkpoint.name}.before-*"), key=lambda path: path.stat().st_mtime)
-    copies = [copy for copy in copies if (copy / _UNDO).exists()]
-    if not copies:
+    """Restore the copy from before the last repartition; refused if the query has run since."""
+    found = _last_copy(checkpoint)
+    if found is None:
         raise BadInput(f"there is no copy of {checkpoint} from before a repartition: nothing to put back")
-    batch = json.loads((copies[-1] / _UNDO).read_text(encoding="utf-8"))["batch"]
-    if last_batch(checkpoint) != batch:
+    copy, batch, partitions = found
+    if not _only_repartitioned(checkpoint, batch, partitions):
         raise BadInput(
             f"the query of {checkpoint} has run since (batch {last_batch(checkpoint)}): going back would run batches "
-            f"twice; the copy is in {copies[-1]}"
+            f"twice; the copy is in {copy}"
         )
-    (copies[-1] / _UNDO).unlink()
-    put_back(checkpoint, copies[-1])
+    put_back(checkpoint, copy)
     return checkpoint
+
+
+def undo_interrupted(checkpoint: Path) -> bool:
+    """Restore the checkpoint if the last repartition of it was killed half-way; whether it was."""
+    found = _last_copy(checkpoint)
+    if found is None:
+        return False
+    copy, batch, partitions = found
+    finished = checkpoint.exists() and last_committed(checkpoint) != batch
+    if finished or not _only_repartitioned(checkpoint, batch, partitions):
+        return False
+    put_back(checkpoint, copy)
+    return True
+
+
+def _last_copy(checkpoint: Path) -> tuple[Path, int, int] | None:
+    """The newest copy of a checkpoint, the batch it was made after, and the partitions that were wanted."""
+    notes = checkpoint.parent.glob(f"{checkpoint.name}.before-*/{_UNDO}")
+    note = max(notes, key=lambda path: path.stat().st_mtime, default=None)
+    if note is None:
+        return None
+    try:
+        told = json.loads(note.read_text(encoding="utf-8"))
+        return note.parent, int(told["batch"]), int(told["partitions"])
+    except (ValueError, KeyError, TypeError):
+        raise BadInput(f"{note} cannot be read: the copy of {checkpoint} lies beside it") from None
+
+
+def _only_repartitioned(checkpoint: Path, batch: int, partitions: int) -> bool:
+    """Whether no batch of the query came after ``batch``, only Spark's batch that repartitions, whole or in part."""
+    if not checkpoint.exists() or last_batch(checkpoint) == batch:
+        return True
+    return last_batch(checkpoint) == batch + 1 and _settings(checkpoint, batch + 1).get(_PARTITIONS) == str(partitions)
 
 
 def copy_of(checkpoint: Path, batch: int) -> Path:
@@ -164,12 +201,12 @@ def copy_of(checkpoint: Path, batch: int) -> Path:
 
 
 def copied(checkpoint: Path, batch: int, told: Told) -> Path:
-    """A copy of the checkpoint; it appears whole, by a rename."""
+    """Copy the checkpoint, through a draft and a rename, so that a partial copy is never used."""
     copy = copy_of(checkpoint, batch)
     draft = copy.with_name(f"{copy.name}.draft")
     size = sum(path.stat().st_size for path in checkpoint.rglob("*") if path.is_file())
     free = shutil.disk_usage(checkpoint.parent).free
-    if size * 2 > free:  # the copy, and the state written anew
+    if size * 2 > free:  # the copy, and the rewritten state
         raise EnvironmentLacks(
             f"{checkpoint} holds {size / 1e9:.2f} GB, and a copy with the new state needs twice that; "
             f"{free / 1e9:.2f} GB are free: make room"
@@ -187,7 +224,7 @@ def copied(checkpoint: Path, batch: int, told: Told) -> Path:
 
 
 def _linked(origin: str, target: str) -> str:
-    """Spark writes the files of a checkpoint once and never into them again: a second name is as good as a copy."""
+    """Hard-link a file, or copy it; a link is enough because Spark never modifies a checkpoint file in place."""
     try:
         os.link(origin, target)
         return target
@@ -196,12 +233,14 @@ def _linked(origin: str, target: str) -> str:
 
 
 def put_back(checkpoint: Path, copy: Path) -> None:
-    """The copy becomes the checkpoint again; interrupted half way, it may be called again."""
+    """Make the copy the checkpoint again; it can be called again after any interruption, and once it is done."""
     aside = checkpoint.with_name(f"{checkpoint.name}.aside")
-    shutil.rmtree(aside, ignore_errors=True)
-    if checkpoint.exists():
-        checkpoint.rename(aside)
-    copy.rename(checkpoint)
+    if copy.exists():
+        shutil.rmtree(aside, ignore_errors=True)
+        if checkpoint.exists():
+            checkpoint.rename(aside)
+        copy.rename(checkpoint)
+    (checkpoint / _UNDO).unlink(missing_ok=True)
     shutil.rmtree(aside, ignore_errors=True)
 
 
@@ -242,7 +281,7 @@ def _check(before: tuple[StoreSum, ...], after: tuple[StoreSum, ...]) -> None:
 
 
 def _line(problem: BaseException) -> str:
-    """Spark's own words: where Java's trace stands, its first line is not the telling one."""
+    """The message of Spark's exception in one line; in a Java trace it is not the first line."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     telling = [line.partition("Exception: ")[2] for line in lines if "Exception: " in line]
     return (telling or lines or ["no reason given"])[0][:300]

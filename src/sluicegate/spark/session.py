@@ -1,9 +1,9 @@
-"""A Spark session with the settings that small, frequent batches need.
+"""Creates Spark sessions with the settings that small, frequent batches need.
 
 Spark's default checkpoint manager starts `stat` and `chmod` processes for every offset and commit it logs (measured: 55
-ms each); the one that goes through the plain local file system renames as atomically and takes 8 ms. sluicegate's jar
-brings that file system without `chmod` processes. On machines other than this one neither is used: there the edges lie
-on a file system of their own, and of the jar only what reads edges and places tasks is needed.
+ms each); the one based on the plain local file system renames just as atomically and takes 8 ms. sluicegate's jar
+provides that file system without `chmod` processes. With a master on another machine neither is used: the edges are on
+another file system there, and only the jar's classes that read edges and place tasks are needed.
 """
 
 from __future__ import annotations
@@ -66,15 +66,15 @@ ON_THIS_MACHINE: Mapping[str, str] = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
 }
-# Tasks run in the driver's own process there: one that sleeps with its machine, or whose clock is set, is not lost.
+# Tasks run in the driver's process: it must not count as lost after the machine slept or its clock was set.
 IN_ONE_PROCESS: Mapping[str, str] = {"spark.storage.blockManagerHeartbeatTimeoutMs": "30d"}
-# Spark's own pattern for what it keeps out of its pages and logs (`spark.redaction.regex`).
+# Spark's own pattern for what it redacts in its pages and logs (`spark.redaction.regex`).
 _SECRET_KEY = re.compile(r"(?i)secret|password|token|access[.]?key")
 _AUTHENTICATE = "spark.authenticate"
 _CLUSTER_SECRET = "spark.authenticate.secret"
 _authenticates = False
-"""Whether the last session of this process set it."""
-# Executors elsewhere need the jar's classes too; Spark brings it to them.
+"""Whether the last session of this process set ``spark.authenticate``."""
+# Executors on other machines need the jar's classes too; Spark distributes it to them.
 ELSEWHERE: Mapping[str, str] = {"spark.jars": JAR, "spark.driver.extraClassPath": JAR}
 _ANSWERS_WITHIN_S = 5.0
 _ENDS_WITHIN_S = 2.0
@@ -90,7 +90,7 @@ _MASTERS = re.compile(
 
 
 def check_master(master: str) -> None:
-    """Refuse a master that Spark does not know, before Spark takes its time to say so.
+    """Refuse an invalid master at once, instead of after Spark's slow start.
 
     >>> check_master("local[0]")
     Traceback (most recent call last):
@@ -114,9 +114,9 @@ def spark_session(
     name: str = "sluicegate",
     kafka: bool = False,
 ) -> SparkSession:
-    """A session on ``master``; ``settings`` go over sluicegate's own; ``kafka`` brings Spark's Kafka connector.
+    """Create a session on ``master``; ``settings`` override sluicegate's own; ``kafka`` adds Spark's Kafka connector.
 
-    A Spark that cannot start is told in one line.
+    If Spark cannot start, ``EnvironmentLacks`` says why in one line.
     """
     check_master(master)
     _check_settings(settings or {})
@@ -146,10 +146,10 @@ def spark_session(
 
 
 def quiet_bridge() -> None:
-    """What the bridge to Java logs, a trace for every call that was under way when Java ended, is for those who set up
-    logging; who calls is told by the exception.
+    """Suppress py4j's log output unless the user has configured logging.
 
-    Some of it is logged under no name, which makes Python set up logging by itself, for all that follows.
+    py4j logs a trace for every call in progress when Java ends; the caller gets the exception anyway. Some of it goes
+    to the root logger, which makes Python configure logging by itself for everything that follows.
     """
     bridge = logging.getLogger("py4j")
     bridge.addHandler(logging.NullHandler())
@@ -159,7 +159,7 @@ def quiet_bridge() -> None:
 
 
 def _quiet_accumulators(context: SparkContext) -> None:
-    """PySpark's server for accumulators prints a trace when Java ends in the middle of a message; others it keeps."""
+    """Silence the trace that PySpark's accumulator server prints when Java ends mid-message; keep other errors."""
     server: Any = getattr(context, "_accumulatorServer", None)
     if server is None:
         return
@@ -173,12 +173,12 @@ def _quiet_accumulators(context: SparkContext) -> None:
 
 
 def _not_of_the_bridge(record: logging.LogRecord) -> bool:
-    """The same of what it logs under no name; who calls is told by the exception."""
+    """Filter py4j's records on the root logger; the caller gets the exception anyway."""
     return not (record.pathname.endswith("java_gateway.py") and str(record.msg).startswith("Exception while sending"))
 
 
 def check_reachable(master: str) -> None:
-    """Refuse a standalone master that nobody listens at: Spark would try for a minute and end in a trace.
+    """Refuse a standalone master with no listener; Spark itself would retry for a minute and end in a trace.
 
     >>> check_reachable("local[2]")
     """
@@ -201,7 +201,7 @@ def check_reachable(master: str) -> None:
 
 
 def spark_is_gone(spark: SparkSession) -> EnvironmentLacks | None:
-    """Why nothing can run on a session any more; ``None`` while it works."""
+    """Why a session can no longer run anything; ``None`` while it works."""
     process = getattr(spark.sparkContext._gateway, "proc", None)
     ended = _ended(process, 0.0)
     if ended is not None:
@@ -210,7 +210,7 @@ def spark_is_gone(spark: SparkSession) -> EnvironmentLacks | None:
         context = spark.sparkContext._jsc
         stopped = context is None or context.sc().isStopped()
     except (Py4JError, OSError) as problem:
-        # one that was just killed stops answering a moment before the system says that it has ended
+        # a killed process stops answering slightly before the system reports its exit code
         return _ended(process, _ENDS_WITHIN_S) or EnvironmentLacks(
             f"Spark's driver process (Java) does not answer ({type(problem).__name__}): start again in the same "
             "folder, nothing is lost"
@@ -223,7 +223,7 @@ def spark_is_gone(spark: SparkSession) -> EnvironmentLacks | None:
 
 
 def _ended(process: subprocess.Popen[bytes] | None, within_s: float) -> EnvironmentLacks | None:
-    """How Spark's Java process ended, if it has or does so in time."""
+    """How Spark's Java process ended, if it has ended or does so within ``within_s``."""
     if process is None:
         return None
     try:
@@ -238,23 +238,24 @@ def _ended(process: subprocess.Popen[bytes] | None, within_s: float) -> Environm
 
 
 def stop_spark(spark: SparkSession) -> None:
-    """Stop a session; one whose Java process is gone is stopped already."""
+    """Stop a session; errors are ignored, as its Java process may have ended already."""
     with contextlib.suppress(Py4JError, PySparkException, OSError):
         spark.stop()
 
 
 def _said(problem: Exception) -> str:
-    """The first line of what Java or PySpark said."""
+    """The first line of the Java or PySpark error."""
     thrown = getattr(problem, "java_exception", None)
     told = str(problem) if thrown is None else thrown.toString()
     return next((line.strip() for line in str(told).splitlines() if line.strip()), type(problem).__name__)[:300]
 
 
 def _guarded(master: str) -> Mapping[str, str]:
-    """In local mode too the driver listens on loopback, where any user of the machine could send it objects to load.
+    """Authentication settings for a master that this process starts.
 
-    Spark makes up a secret for itself there, and needs one for the cluster that it starts for a session; on any other
-    cluster the secret must be the cluster's.
+    Even in local mode the driver listens on loopback, where any user of the machine could send it objects to load. In
+    local mode Spark generates a secret itself; local-cluster needs one from us; on any other cluster the secret must be
+    the cluster's.
     """
     if re.fullmatch(r"local(\[.*\])?", master):
         return {_AUTHENTICATE: "true"}
@@ -264,9 +265,9 @@ def _guarded(master: str) -> Mapping[str, str]:
 
 
 def _start_java(settings: Mapping[str, str]) -> None:
-    """Start Spark's Java process, unless it runs, with no secret on its command line, which other users can list.
+    """Start Spark's Java process, unless it runs, without secrets on its command line, which other users can list.
 
-    PySpark would put every setting there; those left out reach Spark over the authenticated connection to that process.
+    PySpark would put every setting there; the secrets reach Spark over the authenticated connection to that process.
     """
     public = SparkConf(loadDefaults=False)
     public.setAll([(key, value) for key, value in settings.items() if not _SECRET_KEY.search(key)])
@@ -277,7 +278,7 @@ def _start_java(settings: Mapping[str, str]) -> None:
 
 
 def _forget_authentication(settings: Mapping[str, str]) -> None:
-    """Java keeps what it was started with: that the first session authenticated must not bind one elsewhere."""
+    """Clear the authentication property that an earlier session left in Java, so that it does not apply to this one."""
     global _authenticates
     java = SparkContext._jvm
     if _authenticates and _AUTHENTICATE not in settings and java is not None:
@@ -286,7 +287,7 @@ def _forget_authentication(settings: Mapping[str, str]) -> None:
 
 
 def _remember(secret: str) -> None:
-    """Put a cluster's secret where Spark looks first: one that a local session of this process left there is stale."""
+    """Store a cluster's secret where Spark looks first, replacing a stale one from a local session of this process."""
     java = SparkContext._jvm
     assert java is not None
     found = java.org.apache.hadoop.security.Credentials()

@@ -1,4 +1,4 @@
-"""Spark's own words at its start go to a log, not between the lines of a run."""
+"""Redirects the standard error of Spark's Java process to a log file."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _TAIL_CHARACTERS = 300
 
 @contextmanager
 def quiet_spark(log: Path) -> Iterator[None]:
-    """While Spark's Java process is born its standard error is ``log``, and stays that for as long as it lives.
+    """Start Spark's Java process in this block to send its standard error to ``log`` for its whole lifetime.
 
-    What this process says meanwhile goes where it always goes.
+    The standard error of this process's own Python code is not redirected.
     """
     find_java()
     try:

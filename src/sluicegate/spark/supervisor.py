@@ -1,7 +1,7 @@
-"""Keeps a controller beside a running pipeline: one that dies is started again, and the pipeline never waits.
+"""Runs the controller process of a pipeline and restarts it when it dies; the pipeline never waits for it.
 
-One that dies again and again before it has looked at the pipeline once cannot start: that is an error, which ``check``
-raises with the last line of its log. The plan in force stays in force.
+A controller that dies repeatedly before its first tick cannot start: that is an error, which ``check`` raises with the
+last line of its log. The plan in force stays in force.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from sluicegate.spark.controller import Control
 
 _LOOK_EVERY_S = 1.0
 _MOST_STARTS = 3
-"""So many deaths in a row before the first look: it cannot start."""
+"""After this many deaths in a row before the first tick, the controller counts as unable to start."""
 _MOST_DEATHS = 20
-"""So many deaths in a row, each within a minute of its start: it does not stay alive."""
+"""After this many deaths in a row, each within a minute of its start, it is not restarted any more."""
 _STAYED_S = 60.0
 _MOST_TEXT = 300
 
 
 class ControllerFailed(SluicegateError):
-    """No controller can be kept beside the pipeline."""
+    """The controller of the pipeline cannot be kept running."""
 
     exit_code = 1
 
 
 class Supervisor:
-    """Use it in a ``with`` block: the controller ends with it."""
+    """Starts and supervises the controller process; use it in a ``with`` block, whose end stops the controller."""
 
     def __init__(self, layout: Layout, control: Control) -> None:
         self._layout, self._control = layout, control
@@ -43,7 +43,6 @@ class Supervisor:
         self.deaths: list[int] = []
         self.problem: ControllerFailed | None = None
         self._young = self._blind = 0
-        self._started_s, self._known = time.monotonic(), self._ticks()
         self.process = self._start()
         self._watcher = threading.Thread(target=self._watch, name="sluicegate-supervisor", daemon=True)
         self._watcher.start()
@@ -67,7 +66,7 @@ class Supervisor:
         self.process.wait()
 
     def wait_for_a_look(self, limit_s: float, leave: threading.Event) -> bool:
-        """Until the controller has looked at the pipeline once; a first start in a new place compiles for a while."""
+        """Wait for the controller's first tick, which is slow on a new machine, where code is compiled first."""
         until = time.monotonic() + limit_s
         while not self._looked() and self.problem is None and time.monotonic() < until:
             if leave.wait(0.1):
@@ -75,17 +74,17 @@ class Supervisor:
         return self._looked()
 
     def check(self) -> None:
-        """Raise why there is no controller, if there can be none."""
+        """Raise the error if the controller cannot be kept running."""
         if self.problem is not None:
             raise self.problem
 
     def _start(self) -> subprocess.Popen[bytes]:
-        # named here: asked by the controller itself, it may be gone already
         self._started_s, self._known = time.monotonic(), self._ticks()
+        # our pid is passed: by the time the controller could ask for its parent, we may have ended
         arguments = [str(self._layout.folder), *self._control.arguments(), f"--parent={os.getpid()}"]
         command = [sys.executable, "-m", "sluicegate.spark.controller", *arguments]
         with owner_only_file(self._layout.controller_log).open("ab") as log:
-            # A group of its own: Ctrl-C ends the load, and the controller goes on until the last row is out.
+            # Own process group: after Ctrl-C the controller must keep running until the last row is out.
             return subprocess.Popen(command, stdout=log, stderr=log, process_group=0)
 
     def _watch(self) -> None:
@@ -113,7 +112,7 @@ class Supervisor:
         )
 
     def _looked(self) -> bool:
-        """Whether this controller has logged a look; by the file alone, whatever clock it lies on goes by."""
+        """Whether this controller has logged a tick: by a change of the file, so that clocks do not matter."""
         return self._ticks() != self._known
 
     def _ticks(self) -> tuple[int, int] | None:
@@ -124,7 +123,7 @@ class Supervisor:
         return known.st_mtime_ns, known.st_size
 
     def _last_words(self, code: int) -> str:
-        """The last line of its log; an error's own words without the name of its class where that is ours."""
+        """The last line of its log, without the module name of our own error classes."""
         with contextlib.suppress(OSError):
             text = self._layout.controller_log.read_bytes()[-10_000:].decode("utf-8", errors="replace")
             lines = [line.strip() for line in text.splitlines() if line.strip()]

@@ -1,7 +1,7 @@
-"""What the policy would run under other loads, by what it has learned so far: a table for people, renewed now and then.
+"""A table of what the policy would run under other loads, from what was learned so far; rewritten periodically.
 
-It is worked out in the controller, which has all that it takes in memory; whoever shows it only reads a file. Never
-more than a two-hundredth of the time goes into it.
+The controller computes it, because it has the learned models in memory, and writes it to a file for dashboards to read.
+It takes at most a two-hundredth of the time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _REST = 200.0
 
 @dataclass(slots=True)
 class WhatIf:
-    """Renews the table in ``path`` when it is due."""
+    """Rewrites the table in ``path`` when it is due."""
 
     path: Path
     due_s: float = 0.0
@@ -45,14 +45,14 @@ class WhatIf:
 
 
 def table(state: LoopState, situation: Situation) -> dict[str, object]:
-    """One entry a load, from a quarter of the present one to five times as much."""
+    """One entry per load, from a quarter of the present load to five times as much."""
     if situation.arrivals_per_s <= 0:
         return {"points": [], "note": "no load yet"}
     return {"points": [_point(state.settings.policy, _under(situation, f)) for f in _FACTORS.tolist()]}
 
 
 def _under(situation: Situation, factor: float) -> Situation:
-    """The same pipeline under a steady load: nothing waits, nothing is expected."""
+    """The same pipeline under a steady load: no backlog, no forecast."""
     arrivals = {name: rate * factor for name, rate in situation.operator_arrivals_per_s.items()}
     seen = replace(situation.observation, sojourn=None, backlog_rows=None, operators={})
     return replace(
@@ -79,7 +79,7 @@ def _point(policy: AnyPolicy, situation: Situation) -> dict[str, object]:
 
 
 def band(forecast: Forecast | None, level: float = 0.9) -> dict[str, object] | None:
-    """A forecast as the log shows it: the rates that the next steps stay between with probability ``level``."""
+    """A forecast as the log shows it: the mean, and the band that holds each step's rate with probability ``level``."""
     if forecast is None:
         return None
     low, high = (forecast.upper_per_s(q).round(3).tolist() for q in ((1 - level) / 2, (1 + level) / 2))

@@ -1,4 +1,4 @@
-"""What a logged application would have needed: its own law and load, walked by our policy and by the peers."""
+"""Computes what a logged application would have needed: simulates its law and load under our policy and the peers."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from sluicegate.model.state_stores import advice as stores_advice
 
 PEERS = ("ds2", "flink-autoscaler", "hpa", "keda", "dstreams", "spark-core")
 ENOUGH = 0.99
-"""Share of rows within the promise that counts as keeping it."""
+"""Share of rows within the promise (SLO) from which on it counts as kept."""
 _MOST_STEPS = 20_000
 _STARTUP_S = 30.0
-"""From asking for an executor to its first warm task: assumed, since a log does not say when one was asked for."""
+"""Time from requesting an executor to its first warm task: assumed, since a log does not record requests."""
 _COLD = 5
 _FEW_BATCHES = 30
 _MOST_SLOTS = 10_000
@@ -33,7 +33,7 @@ _MOST_SLOTS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One query: what it had, what would have done."""
+    """Advice for one query: what it used, and what would have been enough."""
 
     name: str
     batches: int
@@ -50,14 +50,14 @@ class Advice:
 
     @property
     def saved(self) -> float:
-        """Share of the slot-seconds that it had; negative where more would have been needed."""
+        """Saved share of the slot-seconds used; negative if more would have been needed."""
         return 1 - self.advised.slot_seconds / self.slot_seconds if self.slot_seconds > 0 else 0.0
 
 
 def advise(
     app: LoggedApplication, goal: Goal | None, told: Callable[[float], None] = lambda share: None
 ) -> tuple[Advice, ...]:
-    """One advice a query; without a ``goal`` what the query's rows had is promised again."""
+    """One advice per query; without a ``goal`` the latency that the query had becomes the promise."""
     found = []
     for number, query in enumerate(app.queries):
         found.append(_advice(app, query, goal))
@@ -100,7 +100,7 @@ def _advice(app: LoggedApplication, query: LoggedQuery, goal: Goal | None) -> Ad
 
 
 def law_of(query: LoggedQuery) -> BatchLaw:
-    """o, c and mu of the query's batches; the first ones compile, and are left out where there are enough."""
+    """Fit o, c and mu to the query's batches; the first ones compile and are left out if there are enough."""
     warm = query.batches[_COLD:] if len(query.batches) > 4 * _COLD else query.batches
     rows = sum(b.rows for b in warm)
     work_s = sum(b.work_s or 0.0 for b in warm) or sum(b.duration_s * b.processors for b in warm)
@@ -112,13 +112,13 @@ def law_of(query: LoggedQuery) -> BatchLaw:
 
 
 def load_of(query: LoggedQuery) -> Load:
-    """The rates at which rows were born, in steps, and the trigger that the batches kept to."""
+    """Arrival rates in steps, from the births of rows, and the trigger interval inferred from the batches."""
     points = sorted(point for batch in query.batches for point in batch.born.points)
     first, last = points[0][0], max(points[-1][0], points[0][0] + 1.0)
     step_s = max(1.0, (last - first) / _MOST_STEPS)
     rates = np.zeros(math.ceil((last - first) / step_s) + 1)
     for before, (at_s, rows) in zip([points[0], *points], points, strict=False):
-        # rows stand for those born since the point before
+        # the rows of a point were born since the point before
         begin, end = (before[0] - first) / step_s, (at_s - first) / step_s
         low, high = int(begin), max(int(end), int(begin))
         rates[low : high + 1] += rows / (high + 1 - low) / step_s
@@ -126,13 +126,13 @@ def load_of(query: LoggedQuery) -> Load:
     gaps = [after - before for before, after in pairwise(begins)]
     busy = [b.duration_s for b in query.batches[:-1]]
     idle = [gap for gap, took in zip(gaps, busy, strict=True) if gap > 1.1 * took]
-    # a query whose batches begin evenly though they end early has a trigger
+    # batches that start at even intervals although they end early indicate a trigger
     even = len(idle) > len(gaps) / 2 and float(np.std(idle)) < 0.2 * float(np.mean(idle))
     return Load(tuple(rates.tolist()), step_s, float(np.median(idle)) if even else 0.0)
 
 
 def _had(app: LoggedApplication, query: LoggedQuery, load: Load) -> float:
-    """The slot-seconds held while its rows arrived; where queries share the slots, its share of all task time."""
+    """Slot-seconds held while its rows arrived; slots shared by queries are split by task time."""
     begin = min(at for batch in query.batches for at, _ in batch.born.points)
     end = begin + load.seconds
     times = [*(at for at, _ in app.cores[1:]), math.inf]
@@ -146,7 +146,7 @@ def _had(app: LoggedApplication, query: LoggedQuery, load: Load) -> float:
 
 
 def _as_it_was(ages: list[tuple[float, float, float]]) -> Goal:
-    """The p95 that nearly all rows had."""
+    """A p95 promise at the latency that 99% of rows had."""
     return Goal(p95_s=float(f"{max(quantile_s([(age, rows) for _, age, rows in ages], 0.99) or 1.0, 0.1):.2g}"))
 
 

@@ -1,7 +1,7 @@
-"""Spark's event logs, read as a stream of the few events that say how streaming queries ran.
+"""Reads Spark's event logs as a stream of the few events that describe streaming queries.
 
-A log is one file, or a folder of rolled files (``eventlog_v2_...``); each may be compressed by Spark's codecs. Lines of
-tasks, nine tenths of a log, are passed over unread: what they say in sum stands in the event of their stage.
+A log is one file, or a folder of rolled files (``eventlog_v2_...``); each may be compressed by Spark's codecs. Task
+events, nine tenths of a log, are skipped without parsing: their sums are in the event of their stage.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ WANTED = frozenset(
     }
 )
 _MOST_LINE_BYTES = 64 * 2**20
-"""A longer line is not an event that is needed here: it is passed over, so that memory stays bounded."""
+"""Longer lines are skipped to bound memory; no event that is needed here is that long."""
 
 Told = Callable[[int, int], None]
-"""Called with the bytes read so far and the bytes there are."""
+"""Called with the bytes read so far and the total bytes."""
 
 
 def events(log: Path, told: Told | None = None) -> Iterator[Event]:
-    """The events of a log that are needed, in order; a torn last line, as of a driver that was killed, ends it."""
+    """The ``WANTED`` events of a log, in order; an incomplete last line, left by a killed driver, is ignored."""
     files = _files(log)
     total, before = sum(file.stat().st_size for file in files), 0
     for file in files:
@@ -81,12 +81,12 @@ def _event(line: bytes, file: Path) -> Event | None:
     except (ValueError, RecursionError):
         if line.endswith(b"\n"):
             raise BadInput(f"{file} holds a damaged line ({line[:60]!r} ...): is it an event log of Spark?") from None
-        return None  # the driver died while it wrote this one
+        return None  # the driver was killed while writing this line
     return found if isinstance(found, dict) else None
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """Line by line; where a line is too long, its first part only."""
+    """The lines of a file; of a line that is too long only its first part."""
     while line := file.readline(_MOST_LINE_BYTES):
         yield line
         while not line.endswith(b"\n") and (line := file.readline(_MOST_LINE_BYTES)):
@@ -94,7 +94,7 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _plain(raw: BinaryIO, file: Path) -> BinaryIO:
-    """The log without its compression, which the end of its name says."""
+    """The decompressed log; the suffix of the file name gives the codec."""
     codec = next((s.lstrip(".") for s in reversed(file.suffixes) if s not in (".inprogress", ".compact")), "")
     if codec in ("zstd", "zst"):
         return io.BufferedReader(_Unpacked(_zstd(raw, file)), 2**20)
@@ -108,7 +108,7 @@ def _plain(raw: BinaryIO, file: Path) -> BinaryIO:
 
 
 class _Unpacked(io.RawIOBase):
-    """A file made of blocks that an iterator gives."""
+    """A readable file over an iterator of blocks."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks, self._left = blocks, b""
@@ -128,7 +128,7 @@ class _Unpacked(io.RawIOBase):
 
 
 def _zstd(raw: Any, file: Path) -> Iterator[bytes]:
-    """A log that was cut off, or is still written, ends in the middle of a frame: what came before counts."""
+    """Decompressed blocks; a truncated or still growing log may end inside a frame, which is not an error."""
     stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
     any_read = False
     while True:
@@ -145,7 +145,7 @@ def _zstd(raw: Any, file: Path) -> Iterator[bytes]:
 
 
 def _lz4_blocks(raw: BinaryIO, file: Path) -> Iterator[bytes]:
-    """lz4-java's blocks: magic, a token, the packed and the plain length, a checksum."""
+    """Decompress lz4-java blocks: magic, token, compressed and plain length, checksum, data."""
     codec = pa.Codec("lz4_raw")
     while len(head := raw.read(21)) == 21:
         magic, token, packed, plain, _ = struct.unpack("<8sBiii", head)
@@ -159,7 +159,7 @@ def _lz4_blocks(raw: BinaryIO, file: Path) -> Iterator[bytes]:
 
 
 def _snappy_blocks(raw: BinaryIO, file: Path) -> Iterator[bytes]:
-    """snappy-java's blocks: a header once, then each with its length; a plain length stands at its beginning."""
+    """Decompress snappy-java blocks: one header, then blocks with their length; each begins with its plain length."""
     codec = pa.Codec("snappy")
     if not raw.read(16).startswith(b"\x82SNAPPY\x00"):
         raise BadInput(f"{file} is not compressed by snappy as its name says")

@@ -1,4 +1,4 @@
-"""What an event log says of an application: its queries, their batches, and the slots that were held for them."""
+"""Builds a logged application from an event log: its queries, their batches, and the slots it held."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from sluicegate.errors import BadInput
 from sluicegate.lab.advise.event_log import Event, name_of
 
 _PARTS = 8
-"""Points that stand for the births of one batch's rows."""
+"""Points by which the births of one batch's rows are represented."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedBatch:
-    """One batch. ``tasks`` is the most that one of its stages had, ``slots`` those the application had then.
+    """One batch. ``tasks`` is the maximum over its stages, ``slots`` the slots of the application at that time.
 
-    ``work_s`` adds up the run times of its tasks; ``behind_rows`` is what its source still held when it began, where
-    the source says so. Times are seconds since the epoch.
+    ``work_s`` is the sum of the run times of its tasks; ``behind_rows`` the backlog left in its source, if the source
+    reports offsets. Times are seconds since the epoch.
     """
 
     number: int
@@ -46,13 +46,13 @@ class LoggedBatch:
 
     @property
     def processors(self) -> int:
-        """How many tasks could run at once."""
+        """How many tasks could run in parallel."""
         return max(min(self.tasks, self.slots), 1)
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedQuery:
-    """A query over its whole time in the log; ``assumed`` says how the births of its rows are known."""
+    """A query over its whole time in the log; ``assumed`` says how the births of its rows were derived."""
 
     name: str
     batches: tuple[LoggedBatch, ...]
@@ -65,7 +65,7 @@ class LoggedQuery:
 
 @dataclass(frozen=True, slots=True)
 class LoggedApplication:
-    """``cores`` are pairs of (time, slots from then on)."""
+    """A logged application; ``cores`` are pairs of (time, slots from then on)."""
 
     name: str
     began_s: float
@@ -88,7 +88,7 @@ class _Stages:
 
 @dataclass(frozen=True, slots=True)
 class _Progress:
-    """What is needed of one progress event: a log may hold a hundred thousand."""
+    """The needed fields of one progress event, kept small since a log may hold a hundred thousand."""
 
     batch: int
     began_s: float
@@ -133,7 +133,7 @@ class _Query:
 
 
 class Reader:
-    """Takes events in, one by one; ``application`` is what they made."""
+    """Consumes events one by one; ``application`` returns the result."""
 
     def __init__(self) -> None:
         self._app, self._ended_s = "application", 0.0
@@ -168,7 +168,7 @@ class Reader:
             ) from None
 
     def application(self) -> LoggedApplication:
-        """All of it; an application without streaming queries is refused."""
+        """The application read so far; an error if it ran no batch of a streaming query."""
         queries = tuple(self._query(id_, found) for id_, found in self._queries.items() if found.progress)
         queries = tuple(query for query in queries if query.batches)
         if not queries:
@@ -238,7 +238,7 @@ class Reader:
                     born = _by_curve(heads, before_offset, one.end, one.rows)
                 found.append(self._batch(id_, one, born))
             before_s, before_offset = one.admitted_s, one.end if one.end is not None else before_offset
-        # nobody knows since when the rows of the first batch had waited
+        # drop the first batch: it is unknown how long its rows had waited
         return LoggedQuery(query.name, tuple(found[1:] if len(found) > 1 else found), _assumed(by_offsets))
 
     def _batch(self, id_: str, one: _Progress, born: Births) -> LoggedBatch:
@@ -263,7 +263,7 @@ class Reader:
 
 
 def _on_rocksdb(metrics: Mapping[str, Any]) -> bool:
-    """Whether a store is RocksDB's: it names its metrics so, and one that has none may be."""
+    """Whether a state store is RocksDB, by the names of its metrics; assumed if it has none."""
     return not metrics or any(str(key).startswith("rocksdb") for key in metrics)
 
 
@@ -275,7 +275,7 @@ def read_application(events: Iterable[Event]) -> LoggedApplication:
 
 
 def _offsets(told: Mapping[str, Any], what: str) -> float | None:
-    """The offsets of a Kafka source added up over its partitions; ``None`` of any other source."""
+    """Sum of Kafka offsets over all sources and partitions; ``None`` if any source is not Kafka."""
     total = 0.0
     for source in told.get("sources", ()):
         text = source.get(what)
@@ -298,7 +298,7 @@ def _between(since_s: float, until_s: float, rows: int) -> Births:
 
 
 def _by_curve(heads: list[tuple[float, float]], first: float, end: float, rows: int) -> Births:
-    """Where the curve of the topic's newest offsets passed the batch's own offsets."""
+    """Births interpolated from when the topic's newest offset passed the batch's offsets."""
     step = (end - first) / _PARTS
     return Births.of((_passed_s(heads, first + step * (i + 0.5)), rows / _PARTS) for i in range(_PARTS))
 

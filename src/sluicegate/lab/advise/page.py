@@ -1,4 +1,4 @@
-"""Advice as one page of HTML that needs nothing else: one line, the load with what would have run, a table, reasons."""
+"""Renders advice as a self-contained HTML page: a summary line, load and slots over time, a table, reasons."""
 
 from __future__ import annotations
 

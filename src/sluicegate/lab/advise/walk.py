@@ -1,9 +1,9 @@
-"""A query in batches under the control loop: the law of its batches, the load that it had, the policy's own timing.
+"""Simulates a query in batches under the control loop, from the law of its batches and the load that it had.
 
-    a batch takes the n rows that wait, for o + c k + n/(k mu) seconds; the next one begins when it ends, or when its
-    trigger is due; what a row waited until its batch ended is its latency
+    a batch processes the n waiting rows in o + c k + n/(k mu) seconds; the next one begins when it ends, or when its
+    trigger is due; the latency of a row is the time from its birth to the end of its batch
 
-The loop is ticked as on Spark. Slots that were asked for come ``startup_s`` later and are paid for from the asking.
+The loop is ticked as on Spark. Requested slots become available ``startup_s`` later and are paid for from the request.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from sluicegate.model.batch_fit import BatchLaw
 Floats = NDArray[np.float64]
 OPERATOR = "query"
 WINDOW_S = 10.0
-"""Rows count as on time where every promise held over the rows that came out within this time."""
+"""Rows are on time if every promise held over all rows that came out in the same window of this length."""
 _PARTS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Rows per second, step by step, and how often a batch may begin."""
+    """Rows per second in steps, and the trigger interval (0: back to back)."""
 
     per_s: tuple[float, ...]
     step_s: float
@@ -41,7 +41,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """What a policy would have used and kept. ``kept`` is ``None`` without a promise."""
+    """Cost and latency of a simulated policy; ``kept`` (share of rows on time) is ``None`` without a promise."""
 
     slot_seconds: float
     kept: float | None
@@ -54,7 +54,7 @@ class Walked:
 
 @dataclass(slots=True)
 class _Course:
-    """The query while it runs."""
+    """State of the simulated query."""
 
     law: BatchLaw
     load: Load
@@ -79,7 +79,7 @@ class _Course:
             self.coming.append((now_s + self.startup_s, k))
 
     def until(self, until_s: float) -> list[Batch]:
-        """The batches that begin before then."""
+        """Run all batches that begin before ``until_s`` and return them."""
         done = []
         while (begins_s := self._begins_s()) < until_s:
             while self.coming and self.coming[0][0] <= begins_s:
@@ -97,7 +97,7 @@ class _Course:
         return done
 
     def _begins_s(self) -> float:
-        """When a batch next has rows and may begin."""
+        """When the next batch has rows and may begin; infinite after the last row."""
         if self.taken >= self.total[-1] - 1e-9:
             return float("inf")
         if self.rows_until(self.free_s) > self.taken + 1.0:
@@ -108,7 +108,7 @@ class _Course:
 def walk(
     settings: Settings, law: BatchLaw, load: Load, interval_s: float, startup_s: float, begin_with: int = 1
 ) -> Walked:
-    """One policy along the whole load."""
+    """Simulate one policy over the whole load."""
     course = _course(law, load, begin_with, startup_s)
     state, asked, moves, slots = start(settings), begin_with, 0, [(0.0, begin_with)]
     reasons: tuple[str, ...] = ()
@@ -127,14 +127,14 @@ def walk(
 
 
 def fixed(law: BatchLaw, load: Load, k: int, goal: Goal) -> Walked:
-    """The same with a size that never changes."""
+    """Simulate a fixed size over the whole load."""
     course = _course(law, load, k, 0.0)
     course.until(load.seconds)
     return _walked(course, goal, load, [(0.0, k)], 0, ())
 
 
 def fewest(law: BatchLaw, load: Load, goal: Goal, most: int, enough: Callable[[float], bool]) -> int | None:
-    """The least fixed size that keeps the promise often enough, by bisection; ``None`` where even ``most`` does not."""
+    """The smallest fixed size that keeps the promise often ``enough``, by bisection; ``None`` if ``most`` does not."""
     low, high = 1, most
     if not enough(fixed(law, load, most, goal).kept or 0.0):
         return None
@@ -150,7 +150,7 @@ def fewest(law: BatchLaw, load: Load, goal: Goal, most: int, enough: Callable[[f
 def _course(law: BatchLaw, load: Load, k: int, startup_s: float) -> _Course:
     times = np.arange(len(load.per_s) + 1, dtype=np.float64)
     total = np.concatenate([[0.0], np.cumsum(np.array(load.per_s) * load.step_s)])
-    # strictly rising, so that it can be inverted
+    # strictly increasing, so that it can be inverted
     return _Course(law, load, times * load.step_s, total + times * 1e-9, k, startup_s)
 
 

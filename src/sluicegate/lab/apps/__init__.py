@@ -1,1 +1,1 @@
-"""Applications as ordinary PySpark: each with a generator of its input and an answer computed without Spark."""
+"""Applications in plain PySpark, each with an input generator and a right answer computed without Spark."""

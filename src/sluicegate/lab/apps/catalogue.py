@@ -1,6 +1,6 @@
-"""All applications by name, with what each does; an application's module is imported when the application is asked for.
+"""The table of all applications by name; the module of an application is imported on first use.
 
-The table says again what the modules say, so that a list of applications loads no Spark; a test compares the two.
+The table repeats facts of the modules, so that listing applications does not load Spark; a test compares the two.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What a list shows of an application, and the module below this package that defines it."""
+    """The listed facts of an application, and the module in this package that defines it."""
 
     module: str
     about: str
@@ -305,7 +305,7 @@ LISTED: Mapping[str, Listed] = {
 
 
 class Apps(Mapping[str, "App"]):
-    """The applications themselves, each imported when it is asked for."""
+    """The applications by name, each imported on first use."""
 
     def __getitem__(self, name: str) -> App:
         from sluicegate.lab.running.app import App

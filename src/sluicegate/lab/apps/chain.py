@@ -1,6 +1,6 @@
-"""A linear chain of three operators that wait: each row costs a fixed time of waiting, as a call to a service would.
+"""A linear chain of three operators that sleep a fixed time for each row, like a call to a service.
 
-Waiting needs no core, so on a small machine k processors do k times the work of one, as they would on a large cluster.
+Sleeping needs no core, so even on a small machine k processors do k times the work of one, as on a large cluster.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SCHEMA = "id long, hops int"
 
 
 def waiting(wait_ms: float) -> Callable[[DataFrame], DataFrame]:
-    """An operator that takes ``wait_ms`` of waiting a row, and counts itself into ``hops``."""
+    """An operator that sleeps ``wait_ms`` per row and increments ``hops``."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -47,7 +47,7 @@ def rows(source: str, first: int, count: int) -> pa.Table:
 
 
 def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame]) -> Answer:
-    """Every id once, with all three hops behind it."""
+    """Check that every id comes out once, with all three hops."""
     found = sinks["done"].groupBy("id", "hops").count().collect()
     counts: dict[object, int] = {}
     for row in found:

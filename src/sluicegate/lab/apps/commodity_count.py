@@ -1,12 +1,12 @@
 """Commodity count: how often each item of a shop was seen, from lines of user behaviour.
 
-    reader  (stateless)  a line -> the item, where the line is whole and tells of a view
+    reader  (stateless)  a line -> the item, if the line is complete and records a view
     count   (stateful)   item -> how often it was seen
-    report  (stateless)  the count with its band (1+, 10+, 100+ ...), as a board of the most shown items takes it
+    report  (stateless)  the count with its band (1+, 10+, 100+ ...), for a board of the most shown items
 
 COMMCount of Es-Stream (exposure of products), with its three operators. The paper does not say what the third one does:
 the bands are ours. Lines have some 35 bytes, as in the data set; the paper's tuples have 92. The paper runs the count
-in up to 24 instances: there are 16 key groups, and more where the loop asks for them.
+in up to 24 instances: there are 16 key groups, and more if the loop requests them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def band_of(views: int) -> str:
 
 
 def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], lines: Records[str] = lines_of) -> Answer:
-    """The last count of every item, and the band of every count on the board."""
+    """Check the last count of every item, and the band of every count on the board."""
     answer = judged(expected(fed["events"], lines), told_in(sinks["board"], "views", "item"))
     bands = sinks["board"].select("views", "band").distinct().collect()
     wrong = [f"{row['views']} views are in band {row['band']}" for row in bands if row["band"] != band_of(row["views"])]

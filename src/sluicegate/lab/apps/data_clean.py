@@ -1,12 +1,12 @@
-"""Data cleaning: lines of user behaviour repaired where they can be, and told apart from those that cannot.
+"""Data cleaning: repairs lines of user behaviour if possible, and separates those beyond repair.
 
     parse   (stateless)  a line -> its five fields, whatever separates them
-    repair  (stateless)  spaces and capitals go, milliseconds become seconds, an empty category becomes 0
-    judge   (stateless)  two outputs: records that hold, with types, and lines that do not, with the reason
+    repair  (stateless)  removes spaces and capitals, milliseconds become seconds, an empty category becomes 0
+    judge   (stateless)  two outputs: valid records, with types, and invalid lines, with the reason
 
-Data Clean of the Intel Storm benchmarks, as in the uncertainty-aware paper. There the lines of a web log pass whose
-status is 200; here lines are repaired too, and none is dropped in silence. One generated line in five is dirty, half of
-these beyond repair. Of real files, events outside the nine days of the data set are what is usually wrong.
+Data Clean of the Intel Storm benchmarks, as in the uncertainty-aware paper. There the lines of a web log with status
+200 pass; here lines are repaired too, and none is dropped silently. One generated line in five is dirty, half of these
+beyond repair. In real files the usual error is an event outside the nine days of the data set.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sluicegate.lab.running.given import Records, cycled
 from sluicegate.spark.pipeline.declaration import OUTPUT, Pipeline
 
 FROM_S, UNTIL_S = 1_511_539_200, 1_512_316_800
-"""25 November to 3 December 2017 in China: what the data set says of itself."""
+"""25 November to 3 December 2017 in China, according to the data set's description."""
 _FIELDS = ("user", "item", "category", "behaviour", "at")
 _NUMBER = "[0-9]{1,15}"
 _MILLISECONDS = "[0-9]{13}"
@@ -37,7 +37,7 @@ _SEPARATOR = "[,;\t]"
 COLUMNS = ("line", "user", "item", "category", "behaviour", "at_s", "reason")
 
 Cleaned = tuple[str, int | None, int | None, int | None, str | None, int | None, str]
-"""A line and what became of it, as ``COLUMNS`` has it; the reason is empty where the record holds."""
+"""A line and its cleaned fields, in the order of ``COLUMNS``; the reason is empty for a valid record."""
 
 
 def parse(lines: DataFrame) -> DataFrame:
@@ -91,7 +91,7 @@ def build() -> Pipeline:
 
 
 def cleaned(line: str) -> Cleaned:
-    """What should become of a line, in plain Python.
+    """The expected result for a line, in plain Python.
 
     >>> cleaned("7; 8;;PV;1511658000123")
     ('7; 8;;PV;1511658000123', 7, 8, 0, 'pv', 1511658000, '')
@@ -121,13 +121,13 @@ def rows(source: str, first: int, count: int, lines: Records[str] = lines_of) ->
 
 
 def expected(total: int, lines: Records[str] = lines_of) -> dict[object, int]:
-    """By output, every line with what should become of it, and how often."""
+    """By output, every expected result with its count."""
     each = (cleaned(line) for line in first_of(lines, total))
     return Counter(("rejected" if one[-1] else "clean", *one) for one in each)
 
 
 def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], lines: Records[str] = lines_of) -> Answer:
-    """Row by row, in the output where it belongs."""
+    """Compare both outputs row by row."""
     found: dict[object, int] = {
         (output, *(row[column] for column in COLUMNS)): int(row["count"])
         for output, log in sinks.items()

@@ -4,13 +4,13 @@
     diamond   messages to blob, table, parse and batch, all of them to pi   pi at 4 times the rate
     star      messages to blob and table, both to pi, pi to parse and batch the hub and what follows at twice the rate
 
-Every operator is stateless, gives one row for each row, and has a query and a k of its own. What an operator gives goes
-to all that read it, and what several give is read as one, so of a message linear makes one row and the other two make
-four: one for each path through the graph, with the answers of the tasks on that path.
+Every operator is stateless, emits one row for each row, and has its own query and k. The output of an operator goes to
+all its readers, and outputs of several operators are read as a union. So for a message linear emits one row and the
+other two emit four: one for each path through the graph, with the answers of the tasks on that path.
 
-The paper sets the tasks at random onto the vertices of the star; here as in ``lab.reproduce.dataflows``. Its sink
-reads both ends of the star; here each end is kept by a sink of its own. ``..._waiting`` are the same, with tasks that
-wait instead of computing. Message i is a formula of i.
+The paper assigns the tasks to the vertices of the star at random; here as in ``lab.reproduce.dataflows``. Its sink
+reads both ends of the star; here each end has its own sink. ``..._waiting`` are the same, with tasks that sleep instead
+of computing. Message i is a formula of i.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sluicegate.lab.running.app import Answer, App, compare
 from sluicegate.spark.pipeline.declaration import Pipeline, Stream
 
 Path = tuple[str, ...]
-"""The tasks that a row goes through, one after the other."""
+"""The tasks that a row passes, in order."""
 Reading = Callable[[str, Stream], Stream]
 """Adds the operator of a task that reads a stream."""
 COLUMNS = ("blob", "table", "pi", "parse", "batch")
@@ -61,7 +61,7 @@ def star(pipeline: Pipeline, messages: Stream, task: Reading) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Dataflow:
-    """``paths`` are those from the source to a sink; with ``waiting``, no task computes."""
+    """A dataflow: ``paths`` from the source to a sink; with ``waiting`` tasks sleep instead of computing."""
 
     shape: Callable[[Pipeline, Stream, Reading], None]
     paths: tuple[Path, ...]
@@ -86,13 +86,13 @@ def build(dataflow: Dataflow, beside: TaskSurroundings = NOWHERE) -> Pipeline:
 
 
 def numbers(first: int, count: int) -> list[int]:
-    """What the messages say: every number below 10^10 once, before any comes again."""
+    """The numbers in the messages: every number below 10^10 once before any repeats."""
     at = np.arange(first, first + count, dtype=np.int64)
     return ((at * 2654435761 + 12345) % _NUMBERS).tolist()
 
 
 def rows(source: str, first: int, count: int) -> pa.Table:
-    """Messages of ten bytes, nothing answered yet."""
+    """Messages of ten bytes, with empty answer columns."""
     ids = pa.array(np.arange(first, first + count, dtype=np.int64))
     messages = pa.array([f"{number:010d}" for number in numbers(first, count)], pa.string())
     kinds = {name: pa.string() if name == "pi" else pa.int64() for name in COLUMNS}
@@ -100,7 +100,7 @@ def rows(source: str, first: int, count: int) -> pa.Table:
 
 
 def expected(total: int, paths: tuple[Path, ...]) -> Counter[object]:
-    """Of each message one row a path, with the answers of its tasks and of no others."""
+    """The expected rows: per message one for each path, with the answers of the tasks on that path only."""
     found: Counter[object] = Counter()
     for at, number in enumerate(numbers(0, total)):
         right = answers(number)
@@ -109,7 +109,7 @@ def expected(total: int, paths: tuple[Path, ...]) -> Counter[object]:
 
 
 def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], paths: tuple[Path, ...]) -> Answer:
-    """Every row that leaves, at whichever sink, against every row that should."""
+    """Compare the rows of all sinks with the expected rows."""
     found: Counter[object] = Counter()
     for sink in sinks.values():
         found.update(tuple(row) for row in sink.select("id", *COLUMNS).collect())
@@ -118,7 +118,7 @@ def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], paths: tuple[P
 
 @contextmanager
 def surroundings(dataflow: Dataflow) -> Iterator[TaskSurroundings]:
-    """A store to ask and a folder to write to; both are gone afterwards."""
+    """A store to query and a folder to write to, within the block."""
     with TemporaryDirectory(prefix="sluicegate-archive-") as archive, local_store(STORE_WAITS_S) as port:
         yield TaskSurroundings(port, archive, dataflow.waiting)
 

@@ -1,9 +1,9 @@
-"""The eight applications of uncertainty-aware scheduling, whose rows are fetched from somewhere before they are used.
+"""The eight applications of uncertainty-aware scheduling, with a first operator that sleeps for each row.
 
-The first operator waits for each row, as for a call to a service, and then does what it does; the others compute as
-they always do. Waiting needs no core, so that on a machine of few cores more nodes carry more, as on a cluster of real
-ones; the applications themselves would only measure the cores that all nodes share. The operator that waits has a query
-of its own: fused with a stateful one its k could not pass the key groups. The answers are those of the applications.
+The first operator sleeps for each row, like a call to a service, and then does its work; the others are unchanged.
+Sleeping needs no core, so that on a machine with few cores more nodes sustain more load, as on a real cluster; the
+original applications would only measure the cores that all nodes share. The sleeping operator has its own query: fused
+with a stateful one its k could not exceed the key groups. The answers are those of the applications.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from sluicegate.lab.running.app import App
 from sluicegate.spark.pipeline.declaration import Pipeline, Step
 
 WAIT_MS = 20.0
-"""One slot does at most 50 rows/s, four nodes of four slots some 500: what comes after it then computes for a small
-part of two cores. At half, a stateful operator after it may bound four nodes; at double, a run has few rows."""
+"""One slot does at most 50 rows/s, four nodes of four slots some 500, so that downstream operators use a small part of
+two cores. At half, a downstream stateful operator may be the bottleneck of four nodes; at double, a run has few
+rows."""
 
 
 def waiting(app: App, wait_ms: float = WAIT_MS) -> App:
-    """The application with a first operator that waits ``wait_ms`` a row."""
+    """The application with a first operator that sleeps ``wait_ms`` per row."""
 
     def build() -> Pipeline:
         pipeline = app.build()
@@ -51,7 +52,7 @@ def waiting(app: App, wait_ms: float = WAIT_MS) -> App:
 
 
 def _waits(step: Step, pipeline: Pipeline, wait_ms: float) -> Step:
-    """A step that reads the source, made to wait; others as they are."""
+    """Add the sleep to a step that reads a source; return other steps unchanged."""
     if not set(step.inputs) & set(pipeline.sources):
         return step
     return replace(step, function=later(step.function, wait_ms), fuse=False)

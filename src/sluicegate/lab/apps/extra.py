@@ -1,4 +1,4 @@
-"""Libraries that single applications need and sluicegate itself does not."""
+"""Imports optional libraries that only some applications need."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sluicegate.errors import EnvironmentLacks
 
 
 def extra(name: str) -> ModuleType:
-    """The library ``name``, imported where it is used: whoever runs another application does without it.
+    """Import the library ``name`` on first use, so that other applications run without it.
 
     >>> extra("no_such_library")
     Traceback (most recent call last):

@@ -1,13 +1,13 @@
-"""Bargains at a stock exchange: offers below what a share has lately been traded for.
+"""Bargains at a stock exchange: offers below the recent average trade price of a share.
 
     trades   (stateless)  a line -> symbol, turn, price and size of a trade
     quotes   (stateless)  a line -> symbol, turn, asked price and size of an offer
-    bargain  (stateful)   symbol -> its last ``WINDOW`` trades, and so their volume-weighted average price (VWAP); an
+    bargain  (stateful)   symbol -> its last ``WINDOW`` trades and their volume-weighted average price (VWAP); an
                           offer that asks for less is a bargain, worth (VWAP - asked) x size
 
-Trades and offers of a symbol share one running number, as the messages of an exchange do: each offer meets exactly the
-trades before it, in whatever order the two streams arrive (``lab.apps.turns``). Prices are whole cents and the
-VWAP is never divided out, so nothing is rounded but the worth, down to a cent.
+Trades and offers of a symbol share one sequence number, as the messages of an exchange do: each offer is compared with
+exactly the trades before it, in whatever order the two streams arrive (``lab.apps.turns``). Prices are whole cents and
+the VWAP is kept as a fraction, so only the worth is rounded, down to a cent.
 
 The bargain index of the paper on model-driven scheduling (its finance dataflow), which names the application and uses
 stand-ins for its tasks: operators and numbers here are ours. Row i of either source is a formula of i; some symbols are
@@ -86,7 +86,7 @@ def found(key: tuple[str], events: Iterator[pd.DataFrame], state: GroupState) ->
 
 
 def bargains_among(events: Iterable[Event], last: list[Trade]) -> list[tuple[int, int, int, int]]:
-    """Turn, price, size and worth of each offer below the VWAP of the ``last`` trades, which move on.
+    """Turn, price, size and worth of each offer below the VWAP of the ``last`` trades; updates ``last``.
 
     >>> bargains_among([[4, True, 900, 5], [5, False, 700, 10], [6, True, 900, 5]], [[1000, 10]])
     [(4, 900, 5, 500)]
@@ -113,7 +113,7 @@ def build(key_groups: int = 4) -> Pipeline:
 
 
 def messages(source: str, first: int, count: int) -> list[tuple[str, Event]]:
-    """Symbol and event. Prices swing slowly around a level of the symbol's own; offers lie around them."""
+    """Generate (symbol, event). Prices oscillate slowly around a level per symbol; offers are close to them."""
     offer = source == "quote_lines"
     at = np.arange(first, first + count, dtype=np.int64)
     owners = [_SYMBOLS.of(2 * number + offer) for number in at.tolist()]
@@ -135,8 +135,10 @@ def rows(source: str, first: int, count: int) -> pa.Table:
 
 
 def bargains_of(fed: Mapping[str, int]) -> list[Bargain]:
-    """The bargains among the first messages of both sources, by fractions over the tape of the exchange, and by nothing
-    of what the operator uses; a symbol's tape ends at the first message that is missing."""
+    """The bargains among the first messages of both sources, computed with fractions and independently of the operator.
+
+    The messages of a symbol end at the first one that is missing.
+    """
     tapes: defaultdict[str, dict[int, Event]] = defaultdict(dict)
     for source, number in fed.items():
         for symbol, event in messages(source, 0, number):
@@ -162,7 +164,7 @@ def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame]) -> Answer:
 
 
 def judged(fed: Mapping[str, int], told: list[tuple[object, ...]]) -> Answer:
-    """Each bargain once, with its worth."""
+    """Check that each bargain is reported once, with its worth."""
     return compare(Counter[object](bargains_of(fed)), Counter[object](told), len(told))
 
 

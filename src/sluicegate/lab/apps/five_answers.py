@@ -1,4 +1,4 @@
-"""What the five tasks must answer, by other routes than theirs: nothing is read, parsed or multiplied out here."""
+"""The right answers of the five tasks, computed independently: without reading, parsing or Viete's product."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from sluicegate.lab.apps.five_tasks import DIGITS, MESSAGES, PLACES, TERMS, firs
 from sluicegate.lab.apps.inputs.local_store import BLOBS, RECORDS, blob, record
 
 _GUARD = 20
-"""Places beyond those asked for, so that what rounding spoils is cut off."""
+"""Guard digits beyond the requested places, cut off at the end to absorb rounding."""
 
 
 def answers(number: int) -> dict[str, object]:
-    """Every task's answer to the number that a row carries."""
+    """The answers of all tasks for the number in a row."""
     return {
         "blob": _checksum(number % BLOBS),
         "table": sum(record(number % RECORDS).values()),
@@ -27,7 +27,7 @@ def answers(number: int) -> dict[str, object]:
 def polygon(places: int) -> str:
     """Viete's product of n terms is half the circumference of a polygon with 2^(n+2) sides, 2^(n+1) sin(pi / 2^(n+1)).
 
-    Here by the series of the sine, in whole numbers.
+    Computed here by the series of the sine, in integers.
 
     >>> polygon(12)
     '141592652386'

@@ -3,14 +3,14 @@
     blob    reads a file of 64 KB from a store, after a wait: its checksum
     table   looks one record of 20,000 up in a store, after a wait: the sum of its 20 columns
     pi      Viete's product, 15 terms, to 600 places: ten of its digits
-    parse   an XML message of 27 KB through a parser of events (expat): the sum of one field over its 400 readings
-    batch   a line of 100 bytes to a file, written when a window of 100 lines is full: the line's checksum
+    parse   parses an XML message of 27 KB with an event parser (expat): the sum of one field over its 400 readings
+    batch   appends a line of 100 bytes to a file, written once 100 lines are buffered: the line's checksum
 
-All are stateless. The paper's rows carry ten opaque bytes, as ours do; read as a number, they say which blob, which
-record, which message. The paper's tasks differ by four orders of magnitude (2 rows/s for blob, 60,000 for batch);
-here waits and sizes are ours, and a processor does some hundred rows/s of each but batch, whose rows cost next to
-nothing there too. With ``waiting``, pi and parse wait instead of computing, so that k processors do k times the work of
-one on a machine that has fewer cores.
+All are stateless. The paper's rows carry ten opaque bytes, as ours do; read as a number, they select the blob, record
+or message. The paper's tasks differ by four orders of magnitude (2 rows/s for blob, 60,000 for batch); here waits and
+sizes are ours, and a processor does some hundred rows/s of each except batch, whose rows cost next to nothing in the
+paper too. With ``waiting``, pi and parse sleep instead of computing, so that k processors do k times the work of one
+even with fewer cores.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ LINE_BYTES, WINDOW_LINES = 100, 100
 
 @dataclass(frozen=True, slots=True)
 class TaskSurroundings:
-    """What the tasks need beside them: a store on this machine, a folder to write to.
+    """What the tasks need around them: a store on this machine, and a folder to write to.
 
-    ``waiting`` is whether pi and parse wait for as long as computing would take.
+    ``waiting``: pi and parse sleep for as long as computing would take.
     """
 
     store_port: int
@@ -57,13 +57,13 @@ class TaskSurroundings:
 
 
 Task = Callable[[int], object]
-"""From the number a row carries to the task's answer."""
+"""Maps the number in a row to the task's answer."""
 
 
 def doing(
     task: str, beside: TaskSurroundings, column: str | None = None, schema: str = SCHEMA
 ) -> Callable[[DataFrame], DataFrame]:
-    """The operator that does a task for each row, and fills the ``column``, else the one of the same name."""
+    """An operator that runs a task for each row and writes ``column``, by default the one named like the task."""
     filled = column or task
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -103,7 +103,7 @@ def _parse(beside: TaskSurroundings) -> Iterator[Task]:
 
 @contextmanager
 def _batch(beside: TaskSurroundings) -> Iterator[Task]:
-    """Every process has a file of its own. A batch that runs again writes its lines again."""
+    """The batch task; every process has its own file, and a retried batch writes its lines again."""
     folder = Path(beside.archive)
     if not folder.is_dir():
         raise EnvironmentLacks(
@@ -128,7 +128,7 @@ TASKS: Mapping[str, Callable[[TaskSurroundings], AbstractContextManager[Task]]] 
 
 
 def viete(places: int) -> str:
-    """The places of pi by Viete's product of ``TERMS`` terms; the first eight are those of pi itself.
+    """Decimal places of Viete's product with ``TERMS`` terms; the first eight are those of pi.
 
         2 / pi = prod a_n / 2,   a_1 = sqrt 2,   a_{n+1} = sqrt(2 + a_n)
 
@@ -144,7 +144,7 @@ def viete(places: int) -> str:
 
 
 def first_digit(number: int) -> int:
-    """From which place on a row is told digits."""
+    """The first of the digits that a row gets."""
     return number % (PLACES - DIGITS)
 
 
@@ -156,7 +156,7 @@ def loads(message: int) -> list[int]:
 
 @cache
 def message_text(message: int) -> bytes:
-    """A message as it arrives, held in memory as the paper's are."""
+    """The text of a message; kept in memory, as in the paper."""
     told = (
         f"<reading><meter>m{n}</meter><load>{load}</load><unit>W</unit></reading>"
         for n, load in enumerate(loads(message))
@@ -165,7 +165,7 @@ def message_text(message: int) -> bytes:
 
 
 def total_load(message: int) -> int:
-    """Parse a message in one pass, without a tree of it, and add its loads up."""
+    """Parse a message in one pass without building a tree, and sum its loads."""
     total, parser = _Loads(), ParserCreate()
     parser.StartElementHandler, parser.EndElementHandler = total.begin, total.end
     parser.CharacterDataHandler = total.read
@@ -174,7 +174,7 @@ def total_load(message: int) -> int:
 
 
 def line(number: int) -> bytes:
-    """What is archived of a row: ``LINE_BYTES`` with its end."""
+    """The archived line of a row: ``LINE_BYTES`` including the newline."""
     return f"{number:010d} {'.' * (LINE_BYTES - 12)}\n".encode()
 
 
@@ -182,7 +182,7 @@ _viete_once, _total_once = cache(viete), cache(total_load)
 
 
 def _instead(known: Callable[[int], T], task: str) -> Callable[[int], T]:
-    """Wait as long as computing would take, and say what was computed once."""
+    """Sleep as long as computing would take, and return a result that was computed once."""
 
     def wait(argument: int) -> T:
         time.sleep(COMPUTING_WAITS_S[task])
@@ -192,7 +192,7 @@ def _instead(known: Callable[[int], T], task: str) -> Callable[[int], T]:
 
 
 class _Loads:
-    """Adds up what stands in the load elements."""
+    """Parser callbacks that sum the load elements."""
 
     def __init__(self) -> None:
         self.sum, self._text, self._within = 0, "", False
@@ -202,7 +202,7 @@ class _Loads:
 
     def read(self, text: str) -> None:
         if self._within:
-            self._text += text  # the parser may cut a text in two
+            self._text += text  # the parser may deliver a text in pieces
 
     def end(self, name: str) -> None:
         if self._within:

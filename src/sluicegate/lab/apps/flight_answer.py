@@ -1,7 +1,7 @@
-"""The right answer of flight_distances, by nothing of what its operators use.
+"""The right answer of flight_distances, computed independently of its operators.
 
-Messages are taken apart as texts of bits, parity is divided out byte by byte, the number of zones is looked up in the
-latitudes at which it changes, and distances are chords through the globe, turned into arcs.
+Messages are decoded as strings of bits, parity is checked byte by byte, the number of zones is looked up in a table of
+the latitudes at which it changes, and distances are chords through the globe, converted to arcs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BORDERS = sorted(
     math.degrees(math.acos(math.sqrt((1 - math.cos(math.pi / 30)) / (1 - math.cos(2 * math.pi / n)))))
     for n in range(2, 60)
 )
-"""The latitudes at which there is one zone less, from 59 at the equator; above 87 degrees there is one."""
+"""The latitudes at which the number of zones drops by one, from 59 at the equator; above 87 degrees it is 1."""
 
 
 def _remainder_of(byte: int) -> int:
@@ -35,7 +35,7 @@ _REMAINDERS = [_remainder_of(byte) for byte in range(256)]
 
 
 def whole(message: bytes) -> bool:
-    """Whether a message of 14 bytes arrived as it was sent: its last three are the remainder of the others.
+    """Whether a message of 14 bytes is intact: its last three bytes are the remainder of the others.
 
     >>> whole(bytes.fromhex("8D40621D58C382D690C8AC2863A7")), whole(bytes.fromhex("8D40621D58C382D690C8AC2863A6"))
     (True, False)
@@ -47,7 +47,7 @@ def whole(message: bytes) -> bool:
 
 
 def shares_of(text: str) -> tuple[int, float, float] | None:
-    """Whether it is an odd message, and latitude and longitude as shares of a zone; ``None`` where it tells none.
+    """Parity bit (1 odd), latitude and longitude as shares of a zone; ``None`` if the message has no position.
 
     >>> shares_of("8D40621D58C386435CC412692AD6")
     (1, 0.5657806396484375, 0.3829498291015625)
@@ -71,7 +71,7 @@ def zones_at(lat: float) -> int:
 
 
 def place_of(even: tuple[float, float], odd: tuple[float, float], newest: int) -> tuple[int, int] | None:
-    """Millionths of a degree, by both messages, as of the newest (0 even, 1 odd)."""
+    """Position in millionths of a degree from both messages, at the time of the newest (0 even, 1 odd)."""
     band = math.floor(59 * even[0] - 60 * odd[0] + 0.5)
     lats = [_signed(360 / (60 - one) * (band % (60 - one) + share)) for one, share in ((0, even[0]), (1, odd[0]))]
     zones = zones_at(lats[0])
@@ -101,7 +101,7 @@ def _on_the_globe(place: tuple[int, int]) -> tuple[float, float, float]:
 
 
 def all_fixes(messages: Iterable[Heard]) -> list[Fix]:
-    """Every position of every aircraft, message by message; messages come in the order of their turns."""
+    """Every position of every aircraft; messages must be in the order of their turns."""
     newest: defaultdict[str, dict[int, tuple[int, float, float]]] = defaultdict(dict)
     last: dict[str, tuple[int, tuple[int, int]]] = {}
     flown: defaultdict[str, int] = defaultdict(int)
@@ -126,7 +126,7 @@ def all_fixes(messages: Iterable[Heard]) -> list[Fix]:
 
 
 def all_pairs(fixes: Iterable[Fix], every_s: int, near_m: float) -> dict[object, tuple[int, object]]:
-    """Of each time, how many positions there were, and which aircraft were near to each other, by their last ones."""
+    """For each interval, the number of positions, and the aircraft near each other by their last positions."""
     times: defaultdict[int, list[Fix]] = defaultdict(list)
     for fix in fixes:
         times[fix[2] - fix[2] % every_s].append(fix)

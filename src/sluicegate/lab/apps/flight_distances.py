@@ -1,17 +1,17 @@
-"""How far each aircraft has flown, and which ones come near to each other, from the messages they send.
+"""Computes from ADS-B messages how far each aircraft has flown, and which ones come near each other.
 
-    decode  (stateless)  an ADS-B message -> latitude and longitude within a zone, if it arrived whole and tells them
-    fly     (stateful)   aircraft -> by an even and an odd message within ten seconds of each other where it is, and how
-                         far it has come; takes messages by their turn (``sluicegate.lab.apps.turns``)
+    decode  (stateless)  an ADS-B message -> latitude and longitude within a zone, if it is intact and has them
+    fly     (stateful)   aircraft -> its position from an even and an odd message within ten seconds of each other, and
+                         the distance flown; processes messages in order of turn (``sluicegate.lab.apps.turns``)
     near    (stateful)   each ``EVERY_S`` seconds -> the pairs of aircraft less than ``NEAR_M`` apart, by the last
                          position of each in that time
 
-What ``fly`` tells depends on nothing but the order of an aircraft's messages. What ``near`` tells is a log for each
-time; positions only add up, so the row that counts most is the last. Positions are whole millionths of a degree and
-distances whole metres.
+The output of ``fly`` depends only on the order of an aircraft's messages. The output of ``near`` is a log for each
+interval; the number of positions only grows, so the row with the most is the last. Positions are whole millionths of a
+degree and distances whole metres.
 
-After Rolling Flight Distances of the paper on uncertain VMs, which tells every five seconds the pairs below a threshold
-in a window of a minute, by where they are going to be; here it is where they were, and the window is the five seconds.
+After Rolling Flight Distances of the paper on uncertain VMs, which reports every five seconds the pairs below a
+threshold in a window of a minute, by predicted positions; here by past positions, and the window is the five seconds.
 The distance flown is ours. Generated messages come from ``lab.apps.inputs.flights``; with ``--input`` a CSV file
 with columns ``unix_ts``, ``adsb_hex`` and ``icao24``.
 """
@@ -50,7 +50,7 @@ _FIXES = "icao24 string, turn long, at_s long, micro_lat long, micro_lon long, f
 _PAIRS = "since_s long, positions long, pairs string"
 
 Last = dict[str, list[int]]
-"""Aircraft -> how many positions it has told in that time, the turn of the last, and where it was."""
+"""Aircraft -> number of its positions in the interval, the turn of the last one, and that position."""
 
 
 def decode(heard: DataFrame) -> DataFrame:
@@ -58,7 +58,7 @@ def decode(heard: DataFrame) -> DataFrame:
 
 
 def _decoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Messages without a position go on too: their turn must be taken."""
+    """Decode messages; those without a position are kept, since ``fly`` must see every turn."""
     for batch in batches:
         told = [within_zone(str(message)) for message in batch.column("message").to_pylist()]
         parts = [pa.array(part, pa.int32()) for part in zip(*told, strict=True)]
@@ -78,7 +78,7 @@ def fly(decoded: DataFrame) -> DataFrame:
 
 
 def flown(key: tuple[str], decoded: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-    """One batch of one aircraft."""
+    """Process one batch of one aircraft."""
     waiting, kept = state.getOption or (None, None)
     queue, track = Queue.of(waiting), Track.of(kept)
     arrived = [event for some in decoded for event in some[["turn", "at_s", "odd", "lat", "lon"]].to_numpy().tolist()]
@@ -103,7 +103,7 @@ def near(fixes: DataFrame) -> DataFrame:
 
 
 def neared(key: tuple[int], fixes: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-    """One batch of one time."""
+    """Process one batch of one interval."""
     last: Last = json.loads((state.getOption or ("{}",))[0])
     for some in fixes:
         for icao24, *told in some[["icao24", "turn", "micro_lat", "micro_lon"]].to_numpy().tolist():
@@ -113,13 +113,13 @@ def neared(key: tuple[int], fixes: Iterator[pd.DataFrame], state: GroupState) ->
 
 
 def seen_at(last: Last, icao24: str, told: list[int]) -> None:
-    """``told`` is a turn and a place; of an aircraft's places the one with the highest turn stays."""
+    """Record a position; ``told`` is its turn and place, and the place with the highest turn is kept."""
     count, *latest = last.get(icao24, [0, -1, 0, 0])
     last[icao24] = [count + 1, *max(latest, told)]
 
 
 def pairs_of(last: Last) -> tuple[int, str]:
-    """How many positions have gone in, and the pairs of aircraft near to each other.
+    """The number of positions so far, and the pairs of aircraft near each other.
 
     >>> pairs_of({"A": [2, 7, 52_000_000, 4_000_000], "B": [1, 3, 52_050_000, 4_000_000], "C": [1, 3, 55_000_000, 0]})
     (4, 'A-B')
@@ -154,7 +154,7 @@ def check(
 
 
 def judged_both(messages: Iterable[Heard], fixes: list[tuple[object, ...]], pairs: list[Grown]) -> Answer:
-    """Each position once, with the distance flown until then, and of each time the right pairs."""
+    """Check each position once, with the distance flown until then, and the pairs of each interval."""
     wanted = all_fixes(messages)
     answer = compare(Counter[object](wanted), Counter[object](fixes), len(fixes))
     return answer if not answer.exact else judged(all_pairs(wanted, EVERY_S, NEAR_M), pairs)

@@ -1,4 +1,4 @@
-"""Where one aircraft is and how far it has flown, from its messages in order."""
+"""Tracks the position of one aircraft and the distance flown, from its messages in order."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from sluicegate.lab.apps.inputs.adsb import Position, fix
 
 PAIR_S = 10
-"""An even and an odd message further apart may be of different zones."""
+"""Longest time between an even and an odd message that are combined; later ones may be of different zones."""
 GONE_S = 300
-"""After a silence as long as this an aircraft begins anew: what it flew meanwhile is not known."""
+"""After this long without messages a track restarts, since the distance flown meanwhile is unknown."""
 _EARTH_M = 6_371_008.8
 
 Place = tuple[int, int]
@@ -19,7 +19,7 @@ Place = tuple[int, int]
 
 
 def metres_between(one: Place, other: Place) -> float:
-    """Along the great circle.
+    """Great-circle distance.
 
     >>> round(metres_between((52_000_000, 4_000_000), (53_000_000, 4_000_000)))
     111195
@@ -38,7 +38,7 @@ class Track:
     flown_m: int = 0
 
     def moved(self, at_s: int, told: Position) -> Place | None:
-        """Take one more message; where the aircraft is, if that can be told by now."""
+        """Process one more message; return the position if it can be determined."""
         self.heard["odd" if told.odd else "even"] = at_s, told.lat, told.lon
         place = self._place(told.odd)
         if place is None:
@@ -58,7 +58,7 @@ class Track:
         return (round(found[0] * 1e6), round(found[1] * 1e6)) if found else None
 
     def text(self) -> str:
-        """For the state of an operator, which takes no lists."""
+        """Serialise to text, since this kind of operator state supports no lists."""
         return json.dumps(asdict(self))
 
     @staticmethod

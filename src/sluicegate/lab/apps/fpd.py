@@ -2,13 +2,13 @@
 
     generate  (stateless)  a transaction that enters (+1) or leaves (-1) the window -> its subsets, each +1 or -1
     detect    (stateful)   pattern -> how often it occurs, how many patterns of one item more are frequent; a pattern
-                           that becomes frequent, or ceases to be, tells its parts of one item less: the loop
+                           that becomes frequent, or ceases to be, notifies its parts of one item less: the loop
     report    (stateless)  which patterns became maximal, and which no longer are
 
 A pattern is frequent if at least ``THRESHOLD`` transactions of the window contain it, and maximal if no larger pattern
-that contains it is frequent. One item more is enough to ask for: every part of a frequent pattern is frequent. All that
-``detect`` keeps are sums, so where batches begin and end, and whether rows come by the loop or not, changes how often a
-pattern flips on the way, never how it ends.
+that contains it is frequent. Checking one item more is enough, as every part of a frequent pattern is frequent. The
+state of ``detect`` consists of sums, so batch boundaries and the order of rows change how often a pattern flips in
+between, but never its final state.
 
 The FPD application of DRS (two sources, one for each end of the window), with transactions of up to four words in
 place of tweets. Transaction i is a formula of i. ``fpd_50000`` has the paper's window; the share of it that makes a
@@ -42,13 +42,13 @@ _FASHION = 250
 """Transactions after which the next item is the most frequent one."""
 _PRIME = 1_000_003
 
-# One shape for all streams around the detector: differences on the way in, on the way out what holds now.
+# One schema for all streams around the detector: differences on input, current values on output.
 _PATTERN = "pattern string, occurrences long, larger long, flips long"
 _STATE = "occurrences long, larger long, flips long"
 
 
 def generate(transactions: DataFrame) -> DataFrame:
-    """Every subset is a number whose bits say which items are in it."""
+    """Emit every subset of a transaction; a subset is a bit mask of its items."""
     split = transactions.where("items <> ''").select(F.split("items", " ").alias("items"), "change")
     subsets = F.sequence(F.lit(1), F.expr("shiftleft(1, size(items)) - 1"))
     each = split.select("items", "change", F.explode(subsets).alias("subset"))
@@ -69,7 +69,7 @@ def detect(changes: DataFrame, threshold: int = THRESHOLD) -> DataFrame:
 
 
 def report(flipped: DataFrame) -> DataFrame:
-    """Patterns start as not maximal, so an odd number of flips means maximal."""
+    """Report flips; patterns start as not maximal, so an odd number of flips means maximal."""
     return flipped.select("pattern", "occurrences", "flips", (F.col("flips") % 2 == 1).alias("maximal"))
 
 
@@ -84,7 +84,7 @@ class _Detector:
 def detected(
     key: tuple[str], changes: Iterator[pd.DataFrame], state: GroupState, threshold: int = THRESHOLD
 ) -> Iterator[pd.DataFrame]:
-    """One batch of one pattern: add up, then tell the reporter of a flip, and the parts of a change in frequency."""
+    """Process one batch of one pattern: add up, then emit a flip to the reporter and frequency changes to its parts."""
     (pattern,) = key
     occurrences, larger, flips = state.getOption or (0, 0, 0)
     was_frequent = occurrences >= threshold
@@ -107,7 +107,7 @@ def detected(
 
 
 def parts_of(pattern: str) -> list[str]:
-    """What is left when one item goes.
+    """The patterns with one item less.
 
     >>> parts_of("a b c"), parts_of("a")
     (['a b', 'a c', 'b c'], [])
@@ -123,7 +123,7 @@ def build(
     threshold: int = THRESHOLD,
     name: str | None = None,
 ) -> Pipeline:
-    """With ``fetch_ms`` a transaction and ``look_up_ms`` a pattern is waited for."""
+    """The pipeline; with ``fetch_ms`` it sleeps per transaction, with ``look_up_ms`` per pattern."""
     pipeline = Pipeline(name or ("fpd_waiting" if fetch_ms or look_up_ms else "fpd"))
     entering = pipeline.source("entering", "items string, change long")
     leaving = pipeline.source("leaving", "items string, change long")
@@ -145,7 +145,7 @@ def build(
 def transactions_of(first: int, count: int) -> list[str]:
     """The items of the transactions numbered ``first`` on; none before number 0.
 
-    Some items come far more often than others, and which ones wanders: patterns come into fashion and go.
+    Some items are far more frequent than others, and which ones changes over time.
     """
     at = np.arange(first, first + count, dtype=np.int64)[:, None] * _LONGEST + np.arange(_LONGEST)
     mixed = (at * 2654435761 + 12345) % _PRIME
@@ -166,7 +166,7 @@ def rows(source: str, first: int, count: int, window: int = WINDOW) -> pa.Table:
 
 
 def maximal_in(transactions: Iterable[str], threshold: int = THRESHOLD) -> set[str]:
-    """The maximal frequent patterns of a window, by definition: count all, drop what a larger one contains."""
+    """The maximal frequent patterns of a window, by definition: count all, drop those within a larger one."""
     occurrences = Counter(
         subset
         for transaction in transactions
@@ -180,7 +180,7 @@ def maximal_in(transactions: Iterable[str], threshold: int = THRESHOLD) -> set[s
 def check(
     fed: Mapping[str, int], sinks: Mapping[str, DataFrame], window: int = WINDOW, threshold: int = THRESHOLD
 ) -> Answer:
-    """Each pattern's flips must be numbered from 1 without a gap, and the last one tells whether it is maximal."""
+    """Check that each pattern's flips are numbered from 1 without gaps, and that the last state is right."""
     first = max(fed["leaving"] - window, 0)
     wanted = maximal_in(transactions_of(first, fed["entering"] - first), threshold)
     told: dict[str, list[int]] = {}
@@ -206,7 +206,7 @@ APP = App(
 
 
 def app_of(window: int, name: str) -> App:
-    """With another window, and as large a share of it to be frequent."""
+    """The application with another window, and the threshold as the same share of it."""
     threshold = THRESHOLD * window // WINDOW
     return replace(
         APP,

@@ -3,8 +3,8 @@
     match  (stateless)  a line -> the name of every pattern that it matches
     count  (stateful)   pattern -> how many lines matched
 
-Grep of the Intel Storm benchmarks, as in the uncertainty-aware paper, which looks for one pattern in the log of a web
-site; here there are six, on tweets. The patterns ask for ASCII letters only, so that Java and Python read them alike.
+Grep of the Intel Storm benchmarks, as in the uncertainty-aware paper, which searches one pattern in the log of a web
+site; here there are six, on tweets. The patterns use ASCII letters only, so that Java and Python match alike.
 """
 
 from __future__ import annotations

@@ -1,19 +1,18 @@
 """The load of a power grid's houses, and the plugs that draw far more than their neighbours.
 
-    parse    (stateless)  a SenML record of a smart plug -> house, plug, minute and load; broken readings go
+    parse    (stateless)  a SenML record of a smart plug -> house, plug, minute and load; drops broken readings
     average  (stateful)   plug and minute -> how many readings, and their sum
     compare  (stateful)   house and minute -> the load of all its plugs together, and its outliers: plugs that draw more
-                          than ``FAR`` times what the plug in the middle draws
+                          than ``FAR`` times the median plug
 
-What leaves is a log of the houses that changed; readings only add up, so the row with the most is the last. Loads are
-whole milliwatts, so a sum is the same in whatever order it is made. State is kept for every minute that ever had a
-reading: late ones count.
+The output is a log of the houses that changed; the number of readings only grows, so the row with the most is the last.
+Loads are whole milliwatts, so sums do not depend on the order. State is kept for every minute that ever had a reading,
+so late ones count.
 
 After the smart grid application of the paper on model-driven scheduling (meter data cleaned and analysed), which names
 it and uses stand-ins for its tasks: the operators are ours, and nothing is predicted. Generated records come from
 ``sluicegate.lab.apps.inputs.meters``. With ``--input`` it takes RIoTBench's records of city sensors. Those measure no
-electricity: the stations within a degree of longitude and latitude stand for the plugs of a house there, and dust for
-load.
+electricity: the stations within a degree of longitude and latitude stand for the plugs of a house, and dust for load.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ Reading = tuple[str, str, int, int]
 
 
 def parse(lines: DataFrame) -> DataFrame:
-    """Stations that tell no house belong to the whole degrees they stand in."""
+    """Parse records; stations without a house are assigned to the whole degrees of their position."""
     degrees = "floor(try_cast(latitude as double)), ',', floor(try_cast(longitude as double))"
     readings = told(lines, "house", "plug", "load", *_STATION).selectExpr(
         f"coalesce(house, concat({degrees})) as house",
@@ -72,7 +71,7 @@ def compare(sums: DataFrame) -> DataFrame:
 
 
 def compared(key: tuple[str, int], updates: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-    """One batch of one house and minute; of a plug the sum of the most readings counts."""
+    """Process one batch of one house and minute; for each plug the sum with the most readings counts."""
     before: Sums = json.loads((state.getOption or ("{}",))[0])
     after = dict(before)
     for some in updates:
@@ -85,7 +84,7 @@ def compared(key: tuple[str, int], updates: Iterator[pd.DataFrame], state: Group
 
 
 def load_of(sums: Sums) -> tuple[int, int, str]:
-    """Readings, the load of all plugs by their means, and the outliers.
+    """Number of readings, total of the plugs' mean loads, and the outliers.
 
     >>> load_of({"tv": [2, 20], "lamp": [1, 8], "oven": [4, 400]})
     (7, 118, 'oven')
@@ -126,7 +125,7 @@ def loads_of(count: int, lines: Records[str]) -> dict[object, tuple[int, object]
 
 
 def _judged_load(sums: Sums) -> tuple[int, object]:
-    """Readings, and load and outliers; by nothing of what the operator uses."""
+    """Readings, and load and outliers, computed independently of the operator."""
     drawn = sorted((total // readings, plug) for plug, (readings, total) in sums.items())
     middle = drawn[(len(drawn) - 1) // 2][0]
     far = sorted(plug for mean, plug in drawn if mean > 4 * middle)

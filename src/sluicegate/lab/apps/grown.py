@@ -1,7 +1,7 @@
-"""Judging a log of results that grow: each row tells a key, how much has gone into its result so far, and the result.
+"""Checks a log of growing results: each row has a key, the number of inputs so far, and the result.
 
-How much only grows, so the row with the most is the last and must be right; which rows come before it depends on where
-batches end, but none may come twice.
+The number only grows, so the row with the largest is the last and must be right; the rows before it depend on batch
+boundaries, but none may occur twice.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 from sluicegate.lab.running.app import Answer, compare
 
 Grown = tuple[object, int, object]
-"""Key, how much has gone into it, result."""
+"""Key, number of inputs so far, result."""
 
 
 def last_of(told: Iterable[Grown]) -> dict[object, tuple[int, object]]:
@@ -29,7 +29,7 @@ def last_of(told: Iterable[Grown]) -> dict[object, tuple[int, object]]:
 
 
 def judged(wanted: Mapping[object, tuple[int, object]], told: list[Grown]) -> Answer:
-    """Every key must end as ``wanted`` says.
+    """Check that the last result of every key is as ``wanted``.
 
     >>> judged({"a": (3, "z")}, [("a", 1, "x"), ("a", 3, "w")]).note
     "'a': 'w' instead of 'z'"

@@ -1,14 +1,14 @@
 """Hashtags: the tags that most tweets of the last hour carry, every five minutes.
 
-    extract  (stateless)  a tweet -> its tags, in small letters, with the time of the tweet
+    extract  (stateless)  a tweet -> its tags, in lower case, with the time of the tweet
     count    (stateful)   window by event time, tag -> how often
     top      (stateful)   window -> its N most frequent tags, as a log of changes like that of top_n
 
 Rolling Hashtag Count of the uncertainty-aware paper, whose window is 60 s and moves by 5 s: that is ``hashtags_60s``.
-``hashtags`` has 60 minutes and 5 minutes, since the times of real tweets are told in minutes; the list of the most
-frequent is ours. ``top``
-too forgets windows that are over: what it reads ends after the latest tweet so far less ``late_s``, and that tweet is
-less than a window before the latest end that ``top`` has seen. So a watermark of a window and ``late_s`` loses nothing.
+``hashtags`` has 60 minutes and 5 minutes, since the times of real tweets are in minutes; the list of the most frequent
+tags is ours. ``top`` also drops windows that are over: windows it reads end after the latest tweet so far less
+``late_s``, and that tweet is less than a window before the latest end that ``top`` has seen. So a watermark of a window
+plus ``late_s`` loses nothing.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PER_MINUTE, _PER_S = 40, 100
 _STATE = "leaders string"
 
 Tweet = tuple[int, str]
-"""When, in seconds since 1970, and what."""
+"""Time in seconds since 1970, and text."""
 
 
 def extract(tweets: DataFrame) -> DataFrame:
@@ -83,7 +83,7 @@ class _Top:
 def changed(
     key: tuple[int], counts: Iterator[pd.DataFrame], state: GroupState, length_s: int = WINDOWS.length_s
 ) -> Iterator[pd.DataFrame]:
-    """One batch of one window: keep its most frequent tags, tell of every change in them; forget it once it is over."""
+    """Process one batch of one window: keep its most frequent tags, emit changes, drop the state once it is over."""
     if state.hasTimedOut:
         state.remove()
         return
@@ -150,7 +150,7 @@ def check(
     tweets: Records[Tweet] = tweets_of,
     windows: Sliding = WINDOWS,
 ) -> Answer:
-    """The list that each window's log ends with; no pair may be told twice."""
+    """Compare the final list of each window's log; no pair may occur twice."""
     told = told_in(sinks["top"], "times", "from_s", "tag")
     found = leaders({(int(key[0]), str(key[1])): one.last for key, one in told.items() if isinstance(key, tuple)})
     rows_out = sum(one.times for one in told.values())

@@ -1,7 +1,7 @@
-"""The right answer of a counting application, and how the log that its operators wrote is held against it.
+"""Compares the log of a counting application with the right answer.
 
-A stateful operator in update mode writes the new count of every key that a batch has touched. Counts only grow, so
-whatever the batches were, the largest count of a key is its last, and a count that is told twice was published twice.
+A stateful operator in update mode writes the new count of every key in a batch. Counts only grow, so whatever the
+batches were, the largest count of a key is its last, and a count that occurs twice was published twice.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _AT_ONCE = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a log says of one key: its largest count, how often it was told anything, and how many of that differ."""
+    """The log of one key: its largest count, the number of rows, and the number of distinct counts."""
 
     last: int
     times: int
@@ -28,7 +28,7 @@ class Told:
 
 
 def first_of(records: Records[T], total: int) -> Iterator[T]:
-    """The first ``total`` records, made some at a time.
+    """The first ``total`` records, generated in chunks.
 
     >>> list(first_of(lambda first, count: list(range(first, first + count)), 3))
     [0, 1, 2]
@@ -38,7 +38,7 @@ def first_of(records: Records[T], total: int) -> Iterator[T]:
 
 
 def told_in(log: DataFrame, count: str, *key: str) -> dict[object, Told]:
-    """The log by key: a value where one column is the key, else a tuple."""
+    """The log by key: a value if the key is one column, else a tuple."""
     told = (F.max(count).alias("last"), F.count("*").alias("times"), F.count_distinct(count).alias("different"))
     return {
         row[key[0]] if len(key) == 1 else tuple(row[column] for column in key): Told(
@@ -61,7 +61,7 @@ def judged(expected: Mapping[object, int], told: Mapping[object, Told]) -> Answe
 
 
 def twice(answer: Answer, told: Mapping[object, Told]) -> Answer:
-    """The answer, but not exact if the log tells any count of a key more than once."""
+    """The answer, marked as not exact if the log has any count of a key more than once."""
     again = {key: one.times - one.different for key, one in told.items() if one.times > one.different}
     for key, times in again.items():
         note = answer.note or f"{key!r}: {times} of its counts are told twice"

@@ -5,8 +5,8 @@
     minutes  (stateful)   minute and network -> views; the view's stream is split between this one and ``pages``
 
 Page View of the Intel Storm benchmarks, as in the uncertainty-aware paper. There views are counted per page only. The
-network is the first number of the address: the nearest to geography that a log tells without a register of addresses.
-Lines may come in any order, so a minute is never over and its count is kept: one small row a minute and network.
+network is the first number of the address, the best proxy for geography without an address registry. Lines may arrive
+in any order, so a minute is never over and its count is kept: one small row per minute and network.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def expected(total: int, lines: Records[str] = lines_of) -> tuple[dict[object, i
 
 
 def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], lines: Records[str] = lines_of) -> Answer:
-    """Both counts must hold; what is lost or doubled is said of the one that is wrong."""
+    """Check both counts; losses and duplicates are reported for the one that is wrong."""
     by_page, by_minute = expected(fed["requests"], lines)
     answer = judged(by_page, told_in(sinks["pages"], "views", "page"))
     other = judged(by_minute, told_in(sinks["minutes"], "views", "minute", "network"))

@@ -1,6 +1,6 @@
-"""Payments: cards are hidden and every payment gets a risk, by SQL functions alone: it runs in real-time mode too.
+"""Payments: masks cards and scores the risk of payments, with SQL functions only, so it also runs in real-time mode.
 
-    screen  (stateless)  drops payments of nothing, hides the card behind a salted hash, applied many times over
+    screen  (stateless)  drops payments of 0, replaces the card by a salted hash, applied many times
     score   (stateless)  adds up points for the sum, the place, and the card's own history (here a digit of its hash)
 
 In micro-batches ``sluicegate run payments``; in real-time mode with ``--mode real-time --kafka HOST:PORT``.
@@ -24,7 +24,7 @@ from sluicegate.spark.pipeline.declaration import Pipeline
 
 SCHEMA = "id long, card string, cents long, place string"
 ROUNDS = 20
-"""How often the hash is applied: what a payment costs. At double it costs about twice as much."""
+"""How often the hash is applied; it determines the cost of a payment. At double it costs about twice as much."""
 _PLACES = ("shop", "station", "abroad", "online", "machine")
 _RISKY = {"abroad": 30, "online": 15}
 _LARGE_CENTS, _LARGE_POINTS = 50_000, 40
@@ -50,7 +50,7 @@ def score(payments: DataFrame, wait_ms: int = 0) -> DataFrame:
 
 
 def waiting(rows: DataFrame, wait_ms: int) -> DataFrame:
-    """The same rows, each so much later, as a call to a service would make them; it needs no core."""
+    """The same rows, each delayed by ``wait_ms``, like a call to a service; it needs no core."""
     if not wait_ms:
         return rows
     return rows.where(F.expr(f"java_method('java.lang.Thread', 'sleep', {wait_ms}L) IS NOT NULL"))
@@ -79,7 +79,7 @@ def rows(source: str, first: int, count: int) -> pa.Table:
 
 
 def expected(total: int, rounds: int = ROUNDS) -> Counter[object]:
-    """The answer of the first ``total`` payments, worked out row by row in Python."""
+    """The answer of the first ``total`` payments, computed row by row in Python."""
     found: Counter[object] = Counter()
     for payment in rows("payments", 0, total).to_pylist():
         if payment["cents"] <= 0:

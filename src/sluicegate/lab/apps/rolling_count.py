@@ -1,12 +1,12 @@
-"""Rolling count: how often people turn to each category of a shop, in the last minute, every ten seconds.
+"""Rolling count: events of each category of a shop in the last minute, every ten seconds.
 
     read   (stateless)  a line of user behaviour -> when, and which category
-    count  (stateful)   window of 60 s by event time, category -> how often; the state of a window goes once it is over
+    count  (stateful)   window of 60 s by event time, category -> how often; the state of a window is dropped once over
 
-Rolling Count of the Intel Storm benchmarks, as in the uncertainty-aware paper. There the window is by the clock of the
-machine and the words of a web log are counted; here it is by the time at which an event happened, so that the right
-answer does not depend on when it was processed. Events arrive up to 5 s out of order; real files are fed in the order
-of their times, and go on with later times when they begin again.
+Rolling Count of the Intel Storm benchmarks, as in the uncertainty-aware paper. There the window is by processing time
+and the words of a web log are counted; here it is by event time, so that the right answer does not depend on when an
+event was processed. Events arrive up to 5 s out of order; real files are fed in the order of their times, and continue
+with later times when they are repeated.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A shop: Top N, where every purchase is first looked up at a service that takes its time.
+"""A shop: Top N, where every purchase is first looked up at a slow service (simulated by sleeping).
 
     read -> price -> count -> rank -> merge
 
-Looking up needs no core, only waiting, so k processors do k times the work of one on a small machine too, as they would
-on a large cluster: the demo's load can triple anywhere. All else, and the right answer, is that of ``top_n``.
+The lookup sleeps and needs no core, so even on a small machine k processors do k times the work of one, as on a large
+cluster: the demo's load can triple on any machine. Everything else, including the right answer, is from ``top_n``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LOOK_UP_MS = 8.0
 
 
 def price(items: DataFrame) -> DataFrame:
-    """Wait for the service's answer, a purchase after the other."""
+    """Sleep for the service's answer, one purchase after the other."""
     return after_waiting(items, LOOK_UP_MS)
 
 

@@ -21,7 +21,7 @@ Numbers = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 def features_of(image: Image) -> Features:
-    """A line for each feature."""
+    """The SIFT features of an image, one row each."""
     _, found = _sift().detectAndCompute(image, None)
     return np.zeros((0, LENGTH), np.float32) if found is None else np.asarray(found, np.float32)
 
@@ -29,19 +29,19 @@ def features_of(image: Image) -> Features:
 @cache
 def _sift() -> Any:
     cv2 = extra("cv2")
-    cv2.setNumThreads(1)  # how many processors there are is sluicegate's to decide
+    cv2.setNumThreads(1)  # sluicegate decides on parallelism
     return cv2.SIFT_create()
 
 
 @cache
 def logo_features() -> tuple[Features, Numbers]:
-    """The features of all logos, and whose each is."""
+    """The features of all logos, and the logo of each."""
     each = [features_of(logo(number)) for number in range(LOGOS)]
     return np.vstack(each), np.repeat(np.arange(LOGOS), [len(one) for one in each])
 
 
 def matches_by_logo(found: Features) -> Numbers:
-    """OpenCV compares them: on one thread, which numpy's product of matrices is not."""
+    """Matches per logo, computed by OpenCV, which uses one thread, unlike numpy's matrix product."""
     known, owner = logo_features()
     matches = np.zeros(LOGOS, np.int64)
     for nearest, second in extra("cv2").BFMatcher().knnMatch(found, known, k=2):
@@ -51,7 +51,7 @@ def matches_by_logo(found: Features) -> Numbers:
 
 
 def matches_by_formula(found: Features) -> Numbers:
-    """The same by |a - b|^2 = |a|^2 + |b|^2 - 2ab for all pairs at once, to hold OpenCV's against."""
+    """The same by |a - b|^2 = |a|^2 + |b|^2 - 2ab for all pairs at once, to check OpenCV's result."""
     known, owner = logo_features()
     squared = (found**2).sum(axis=1)[:, None] + (known**2).sum(axis=1) - 2 * found @ known.T
     nearest, second = np.partition(squared, 1, axis=1)[:, :2].T.astype(np.int64)

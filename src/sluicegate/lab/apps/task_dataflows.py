@@ -1,10 +1,10 @@
-"""Traffic, finance and grid of model-driven scheduling as it ran them: 11, 7 and 15 operators, each one of five tasks.
+"""Traffic, finance and grid as run by model-driven scheduling: 11, 7 and 15 operators, each one of five tasks.
 
-The graphs are those of ``lab.reproduce.dataflows``; ``five_tasks`` has the tasks. Every operator is stateless, gives
-one row for each row, fills a column of its own, and has a query and a k of its own. What an operator gives goes to all
-that read it, so a message leaves once for every path from source to sink, with the answers of the operators on that
-path and of no others. ``traffic``, ``finance`` and ``grid`` are applications with the same aims and real computations;
-those here are the paper's load. ``..._waiting`` are the same with tasks that wait instead of computing.
+The graphs are those of ``lab.reproduce.dataflows``; ``five_tasks`` has the tasks. Every operator is stateless, emits
+one row for each row, fills its own column, and has its own query and k. The output of an operator goes to all its
+readers, so a message comes out once for every path from source to sink, with the answers of the operators on that path
+only. ``traffic``, ``finance`` and ``grid`` are applications for the same purposes with real computations; those here
+have the paper's load. ``..._waiting`` are the same with tasks that sleep instead of computing.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from sluicegate.lab.running.app import Answer, App, compare
 from sluicegate.spark.pipeline.declaration import Pipeline, Stream
 
 _TEXT = ("pi",)
-"""Tasks whose answer is a text; the others' are numbers."""
+"""Tasks whose answer is text; other answers are numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskDataflow:
-    """A graph of operators, each called after its place and its task."""
+    """A graph of operators, each named after its position and its task."""
 
     graph: Topology
     calm_per_s: float
@@ -48,7 +48,7 @@ class TaskDataflow:
 
     @property
     def tasks(self) -> dict[str, str]:
-        """By operator, under the name that its column has too, the task it does."""
+        """The task of each operator, by the operator's column name."""
         found = ((o.name, o.profile) for o in self.graph.operators)
         return {plain(name): profile.task for name, profile in found if profile is not None}
 
@@ -59,7 +59,7 @@ class TaskDataflow:
 
 
 def plain(name: str) -> str:
-    """An operator's name as a column's.
+    """The column name of an operator.
 
     >>> plain("t2-parse")
     't2_parse'
@@ -81,7 +81,7 @@ def build(dataflow: TaskDataflow, beside: TaskSurroundings = NOWHERE) -> Pipelin
 
 
 def rows(source: str, first: int, count: int, tasks: Mapping[str, str]) -> pa.Table:
-    """Messages of ten bytes, nothing answered yet."""
+    """Messages of ten bytes, with empty answer columns."""
     ids = pa.array(np.arange(first, first + count, dtype=np.int64))
     messages = pa.array([f"{number:010d}" for number in numbers(first, count)], pa.string())
     empty = {name: pa.nulls(count, pa.string() if task in _TEXT else pa.int64()) for name, task in tasks.items()}
@@ -89,7 +89,7 @@ def rows(source: str, first: int, count: int, tasks: Mapping[str, str]) -> pa.Ta
 
 
 def paths(graph: Topology) -> list[frozenset[str]]:
-    """The operators of every way from the source to a sink.
+    """The operators on every path from the source to a sink.
 
     >>> [len(paths(graph)) for graph in applications().values()]
     [4, 3, 4]
@@ -106,7 +106,7 @@ def paths(graph: Topology) -> list[frozenset[str]]:
 
 
 def expected(total: int, dataflow: TaskDataflow) -> Counter[object]:
-    """Of each message one row a path, with the answers of its operators and of no others."""
+    """The expected rows: per message one for each path, with the answers of the operators on that path only."""
     found: Counter[object] = Counter()
     ways, tasks = paths(dataflow.graph), dataflow.tasks
     for at, number in enumerate(numbers(0, total)):
@@ -116,7 +116,7 @@ def expected(total: int, dataflow: TaskDataflow) -> Counter[object]:
 
 
 def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], dataflow: TaskDataflow) -> Answer:
-    """Every row that leaves, at whichever sink, against every row that should."""
+    """Compare the rows of all sinks with the expected rows."""
     found: Counter[object] = Counter()
     for sink in sinks.values():
         found.update(tuple(row) for row in sink.select("id", *dataflow.tasks).collect())
@@ -125,7 +125,7 @@ def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], dataflow: Task
 
 @contextmanager
 def brought_up(dataflow: TaskDataflow) -> Iterator[App]:
-    """With a store to ask and a folder to write to; both are gone afterwards."""
+    """The application with a store to query and a folder to write to, within the block."""
     with TemporaryDirectory(prefix="sluicegate-archive-") as archive, local_store(STORE_WAITS_S) as port:
         yield app_of(dataflow, TaskSurroundings(port, archive, dataflow.waiting))
 

@@ -1,16 +1,16 @@
-"""Top N: the most bought items of a shop, from lines of text that are not all clean.
+"""Top N: the most bought items of a shop, from lines of text of which some are broken.
 
-    read   (stateless)  a JSON line -> the item, where it parses and tells of a purchase
+    read   (stateless)  a JSON line -> the item, if it parses and is a purchase
     count  (stateful)   item -> how often it was bought
     rank   (stateful)   each bucket of items keeps its N most bought
     merge  (stateful)   one list of N out of all buckets
 
-What leaves is a log of (item, bought) pairs that were in the list when they came; the N largest of them, an item's last
-count each, are the list. It is exact whatever the batches are: counts only grow, so whoever is thrown out of a list has
-N others above it for good, unless a larger count of its own brings it back.
+The output is a log of (item, bought) pairs that entered the list; the N largest of them, with the last count of each
+item, are the list. It is exact whatever the batches are: counts only grow, so an item that is dropped from a list has N
+others above it for good, unless a larger count of its own brings it back.
 
-The shape of Top_N in Es-Stream and Mc-Stream (reader, count, rank, merge). Line i is a formula of i; item n comes about
-as often as 1/n (Zipf).
+The structure is that of Top_N in Es-Stream and Mc-Stream (reader, count, rank, merge). Line i is a formula of i; the
+frequency of item n is about 1/n (Zipf).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BUCKETS = 16
 _ITEMS = 600
 _ACTIONS = ("buy", "view", "buy", "cart")
 _STATE = "leaders string"
-"""As JSON: this kind of state takes no arrays (Spark 4.3 fails on their schema)."""
+"""As JSON, since this kind of state supports no arrays (Spark 4.3 fails on their schema)."""
 _PRIME = 1_000_003
 
 
@@ -66,7 +66,7 @@ def _leaders(counts: DataFrame, bucket: Column) -> DataFrame:
 
 
 def changed(key: object, counts: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-    """One batch of one bucket: keep its N most bought, and tell of every change in them."""
+    """Process one batch of one bucket: keep its N most bought, and emit every change in them."""
     before: dict[str, int] = json.loads((state.getOption or ("{}",))[0])
     after = led(before, (pair for some in counts for pair in zip(some["item"], some["bought"].tolist(), strict=True)))
     news = [(item, bought) for item, bought in after.items() if before.get(item) != bought]
@@ -76,7 +76,7 @@ def changed(key: object, counts: Iterator[pd.DataFrame], state: GroupState) -> I
 
 
 def led(leaders: Mapping[str, int], updates: Iterable[tuple[str, int]], most: int = N) -> dict[str, int]:
-    """The ``most`` items with the largest counts, in order; among equals the first by name.
+    """The ``most`` items with the largest counts, in order; ties by name.
 
     >>> led({"ant": 5, "bee": 3}, [("cat", 3), ("ant", 6), ("dog", 4), ("ant", 2)], most=3)
     {'ant': 6, 'dog': 4, 'bee': 3}
@@ -100,7 +100,7 @@ def build(key_groups: int = 4) -> Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class ShopEvent:
-    """What line i tells; ``torn`` lines end before the action, as a broken connection leaves them."""
+    """The content of line i; ``torn`` lines end before the action, as after a broken connection."""
 
     item: str
     action: str
@@ -126,7 +126,7 @@ def rows(source: str, first: int, count: int) -> pa.Table:
 
 
 def expected(total: int) -> dict[str, int]:
-    """The N most bought of the first ``total`` events; by counting all, and not by what the operators do."""
+    """The N most bought of the first ``total`` events, by counting all, independently of the operators."""
     bought: Counter[str] = Counter()
     for start in range(0, total, 100_000):
         some = events_of(start, min(100_000, total - start))
@@ -135,17 +135,17 @@ def expected(total: int) -> dict[str, int]:
 
 
 def most_of(counts: Mapping[str, int], most: int) -> dict[str, int]:
-    """The ``most`` keys with the largest counts; among equals the first by name.
+    """The ``most`` keys with the largest counts; ties by name.
 
     >>> most_of({"bee": 3, "ant": 3, "cat": 9, "dog": 1}, 2)
     {'cat': 9, 'ant': 3}
     """
-    by_name = sorted(counts)  # sorts keep the order of equals
+    by_name = sorted(counts)  # the next sort is stable
     return {key: counts[key] for key in sorted(by_name, key=counts.__getitem__, reverse=True)[:most]}
 
 
 def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame]) -> Answer:
-    """The list that the log ends with; a pair that is in the log twice was published twice."""
+    """Compare the final list of the log; a pair that is in the log twice was published twice."""
     found = sinks["top"].groupBy("item", "bought").count().collect()
     largest: dict[str, int] = {}
     for row in found:

@@ -1,12 +1,12 @@
-"""How fast does traffic flow on each road? From the trips of taxis.
+"""Computes the mean traffic speed on each road from taxi trips.
 
     parse    (stateless)  a SenML record of a trip -> where it began and where it ended, with its speed
-    match    (stateless)  each position -> the nearest road (``lab.apps.inputs.roads``); positions off the map go
+    match    (stateless)  each position -> the nearest road (``lab.apps.inputs.roads``); drops positions off the map
     average  (stateful)   road and ten minutes -> how many taxis, and their mean speed
 
-What leaves is a log of the averages that changed; counts only grow, so the one with the most taxis is the last. Speeds
-are whole millimetres a second, so a sum is the same in whatever order it is made. State is kept for every ten minutes
-that ever had a taxi: late records count.
+The output is a log of the averages that changed; counts only grow, so the one with the most taxis is the last. Speeds
+are whole millimetres a second, so sums do not depend on the order. State is kept for every ten minutes that ever had a
+taxi, so late records count.
 
 After the traffic application of the paper on model-driven scheduling (patterns from GPS sensors), which names it and
 uses stand-ins for its tasks: the operators are ours. With ``--input`` it takes RIoTBench's taxi records, and generated
@@ -35,15 +35,15 @@ from sluicegate.spark.pipeline.declaration import Pipeline
 
 _MM_A_MILE = 1_609_344
 _MOST_MM_PER_S = 40_000
-"""Faster is an error of the meter."""
+"""Higher speeds are treated as errors of the meter."""
 _AT_ONCE = 10_000
 
 Passage = tuple[str, int, float, float]
-"""The ten minutes it began in, millimetres a second, longitude, latitude."""
+"""Ten-minute interval of its beginning, millimetres per second, longitude, latitude."""
 
 
 def parse(lines: DataFrame) -> DataFrame:
-    """Distances are miles with two decimals, whatever unit the records claim."""
+    """Parse records; distances are miles with two decimals, whatever unit the records claim."""
     trips = told(lines, *taxis.NEEDED).selectExpr(
         "concat(substring(pickup_datetime, 1, 15), '0') as since",
         "cast(try_cast(trip_distance as decimal(12,2)) * 100 as long) as hundredths",
@@ -86,7 +86,7 @@ def build(key_groups: int = 4) -> Pipeline:
 
 
 def passages_of(line: str) -> list[Passage]:
-    """Beginning and end of a trip, in plain Python; none where the record tells of no trip."""
+    """Beginning and end of a trip, in plain Python; none if the record has no trip."""
     trip = fields_of(line)
     try:
         miles = Decimal(trip["trip_distance"]).quantize(Decimal("0.01"), ROUND_HALF_UP)
@@ -101,7 +101,7 @@ def passages_of(line: str) -> list[Passage]:
 
 
 def speeds_of(trips: int, lines: Records[str]) -> dict[object, tuple[int, object]]:
-    """Road and ten minutes -> how many taxis, and the sum of their speeds; every road is looked at for every taxi."""
+    """Road and ten minutes -> number of taxis, and the sum of their speeds; checks every road for every taxi."""
     sums: defaultdict[object, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for first in range(0, trips, _AT_ONCE):
         passages = [one for line in lines(first, min(_AT_ONCE, trips - first)) for one in passages_of(line)]

@@ -1,8 +1,8 @@
-"""Events that must be taken in order within their key: they are numbered, and early ones wait until gaps have closed.
+"""Processes events in order within their key: they are numbered, and early ones wait until gaps have closed.
 
-Spark promises no order of rows. An event therefore carries its turn, 0, 1, 2, ... among those of its key, as messages
-of an exchange or a device carry a running number. Whoever takes turns in order gives the same answer however the rows
-were shuffled and cut into batches.
+Spark does not guarantee an order of rows. So an event carries its turn, 0, 1, 2, ... within its key, like the sequence
+numbers of an exchange or a device. An operator that processes turns in order gives the same answer however the rows
+were shuffled and split into batches.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 K = TypeVar("K", bound=Hashable)
 Event = list[Any]
-"""What there is to know of one event, its turn first; of what JSON can write."""
+"""One event as a list of JSON values, its turn first."""
 
 
 class Turns(Generic[K]):
@@ -34,7 +34,7 @@ class Turns(Generic[K]):
             self._a_round[key] = self._before[-1] + 1
 
     def of(self, event: int) -> tuple[K, int]:
-        """Whose event it is, and how many of the same key come before it."""
+        """The key of an event, and the number of earlier events of that key."""
         rounds, at = divmod(event, len(self._keys))
         key = self._keys[at]
         return key, rounds * self._a_round[key] + self._before[at]
@@ -42,7 +42,7 @@ class Turns(Generic[K]):
 
 @dataclass(slots=True)
 class Queue:
-    """The events of one key: ``next`` is the turn to be taken now, ``early`` are those that must wait for it.
+    """The events of one key: ``next`` is the next turn to process, ``early`` are events that wait for it.
 
     >>> queue = Queue()
     >>> queue.take([[1, "b"], [3, "d"]]), queue.take([[0, "a"]]), queue.take([[2, "c"]])
@@ -53,7 +53,7 @@ class Queue:
     early: list[Event] = field(default_factory=list)
 
     def take(self, arrived: Iterable[Event]) -> list[Event]:
-        """Those whose turn has come, in order. A turn that comes twice is taken twice, so that the answer shows it."""
+        """The events whose turn has come, in order. A duplicate is processed twice, so that the answer shows it."""
         waiting = sorted((*self.early, *arrived), key=lambda event: int(event[0]))
         ready = 0
         while ready < len(waiting) and waiting[ready][0] <= self.next:
@@ -63,7 +63,7 @@ class Queue:
         return waiting[:ready]
 
     def text(self) -> str:
-        """For the state of an operator, which takes no lists."""
+        """Serialise to text, since this kind of operator state supports no lists."""
         return json.dumps([self.next, self.early])
 
     @staticmethod
@@ -76,7 +76,7 @@ class Queue:
 
 
 def zipf_round(keys: Sequence[K], length: int) -> list[K]:
-    """A round of about ``length`` events, scattered, in which key n comes about 1/n as often as the first.
+    """A shuffled round of about ``length`` events, in which key n occurs about 1/n as often as the first.
 
     >>> "".join(zipf_round("abc", 11))
     'bcaabaacaba'

@@ -1,12 +1,12 @@
 """Unique visitors: how many different addresses saw each page of a web site, exactly.
 
-    view   (stateless)  a line of the log -> the page and who saw it
-    first  (stateful)   every pair of page and visitor passes once
-    count  (stateful)   page -> how many have passed
+    view   (stateless)  a line of the log -> the page and its visitor
+    first  (stateful)   passes every pair of page and visitor once
+    count  (stateful)   page -> how many pairs have passed
 
 Unique Visitor of the Intel Storm benchmarks, as in the uncertainty-aware paper. There one operator holds a set per
-page; here the set is cut by page and visitor, so that one page that everybody sees does not end up on one processor.
-Exact means that every pair is remembered: the state grows with the pairs there are.
+page; here the set is partitioned by page and visitor, so that a very popular page does not end up on one processor.
+Exact means that every pair is kept: the state grows with the number of pairs.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""A streaming decision tree: every applicant is classified first and learned from afterwards.
+"""A streaming decision tree: each applicant is first classified, then used for training.
 
     parse  (stateless)  a line of text -> the applicant's figures and whether the loan was paid back
-    learn  (stateful)   region -> a Hoeffding tree; takes its applicants by their turn, predicts each, then learns
+    learn  (stateful)   region -> a Hoeffding tree; processes applicants in order of turn: predicts, then learns
 
 A tree's predictions depend on the order in which it learns, so applicants carry their turn in their region
-(``sluicegate.lab.apps.turns``) and an early one waits in the state. What comes out is then river's own sequence of
-predictions, whatever the batches are.
+(``sluicegate.lab.apps.turns``) and an early one waits in the state. The output is then the sequence of predictions that
+river makes, whatever the batches are.
 
 After the Vertical Hoeffding Tree of SAMOA that the paper on uncertain VMs runs. SAMOA spreads the statistics of one
-tree over processors by attribute; here each region has a tree, and regions are spread. Needs river, which has the tree.
+tree over processors by attribute; here each region has a tree, and regions are spread. Needs river, for the tree.
 Applicant i is a formula of i; some regions have far more of them than others.
 """
 
@@ -39,7 +39,7 @@ _STATE = "tree binary, queue string"
 _PREDICTED = "number long, region int, label int, predicted int"
 
 Prediction = tuple[int, int, int, int]
-"""Number, region, label and prediction of an applicant; -1 is a tree that has seen nobody."""
+"""Number, region, label and prediction of an applicant; the prediction of an untrained tree is -1."""
 
 
 def parse(lines: DataFrame) -> DataFrame:
@@ -62,7 +62,7 @@ def learn(applicants: DataFrame) -> DataFrame:
 
 
 def learned(key: tuple[int], applicants: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-    """One batch of one region; the tree is kept as river pickles it."""
+    """Process one batch of one region; the tree is kept as a pickle."""
     kept, waiting = state.getOption or (None, None)
     tree, queue = pickle.loads(kept) if kept else new_tree(), Queue.of(waiting)
     arrived: list[Event] = []
@@ -84,7 +84,7 @@ def new_tree() -> Any:
 
 
 def foretold(tree: Any, figures: list[int], label: int) -> int:
-    """What the tree says of an applicant before it learns how things went."""
+    """Predict an applicant's label, then train the tree with the true label."""
     known = dict(zip(FIGURES, figures, strict=True))
     predicted = tree.predict_one(known)
     tree.learn_one(known, label)
@@ -100,7 +100,7 @@ def build(key_groups: int = 4) -> Pipeline:
 
 
 def applicants_of(first: int, count: int) -> list[tuple[int, int, int, list[int], int]]:
-    """Number, region, turn, figures and label. Who earns enough for the loan pays it back, or has saved for it."""
+    """Number, region, turn, figures and label (paid back: enough income for the loan, or savings)."""
     at = np.arange(first, first + count, dtype=np.int64)
     spread = (at[:, None] * 2654435761 + np.arange(len(FIGURES) + 1) * 97_003 + 12345) % 1_000_003
     drawn = spread * spread % 1_000_003 / 1_000_003
@@ -122,7 +122,7 @@ def rows(source: str, first: int, count: int) -> pa.Table:
 
 
 def predictions_of(count: int) -> list[Prediction]:
-    """The first ``count`` applicants through river, one by one, and by nothing of what the operators use."""
+    """Predictions for the first ``count`` applicants by river alone, one by one, independently of the operators."""
     classifier = extra("river.tree").HoeffdingTreeClassifier
     trees: defaultdict[int, Any] = defaultdict(lambda: classifier(grace_period=50, delta=1e-4))
     told: list[Prediction] = []
@@ -140,7 +140,7 @@ def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame]) -> Answer:
 
 
 def judged(count: int, told: list[tuple[int, ...]]) -> Answer:
-    """Every applicant once, with the prediction that the plain run makes."""
+    """Check that every applicant comes out once, with the prediction of the plain run."""
     return compare(Counter[object](predictions_of(count)), Counter[object](told), len(told))
 
 

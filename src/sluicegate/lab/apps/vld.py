@@ -4,14 +4,14 @@
     match      (stateless)  a part -> how many of its features match each logo (``sluicegate.lab.apps.sift``)
     aggregate  (stateful)   adds up the parts of a frame; a logo with at least ``ENOUGH`` matches is in it
 
-Each part carries how many its frame has, so the aggregator knows when a frame is complete, tells of it once and forgets
-it: where batches begin and end changes nothing.
+Each part carries the number of parts of its frame, so the aggregator knows when a frame is complete, emits it once and
+drops its state: the result does not depend on batch boundaries.
 
 The VLD application of DRS, with a generated video (``lab.apps.inputs.video``) in place of a real one. DRS bounds
 the distance of a match; the ratio test used here needs no such bound. Needs OpenCV.
 
-``vld_waiting`` is the same, with frames that are each fetched from a camera and logos that are looked up for each part
-at a service: waiting needs no core, so that k decides where cores are few.
+``vld_waiting`` is the same, with a sleep per frame (fetched from a camera) and per part (looked up at a service):
+sleeping needs no core, so that throughput depends on k even with few cores.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from sluicegate.spark.pipeline.declaration import Pipeline
 PART = 64
 ENOUGH = 6
 RECALL = 0.95
-"""Share of the logos in the video that must be found, whatever SIFT and the matcher say."""
+"""Share of the logos in the video that must be found, independently of SIFT and the matcher."""
 _FRAME = pa.schema([pa.field("frame", pa.int64()), pa.field("parts", pa.int32())])
 _PARTS = _FRAME.append(pa.field("features", pa.binary()))
 _MATCHES = _FRAME.append(pa.field("matched", pa.list_(pa.int32())))
@@ -86,7 +86,7 @@ def _matched(row: Row) -> list[Row]:
 
 
 def added_up(key: tuple[int], matches: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-    """Some parts of one frame; with the last of them, its logos."""
+    """Add up parts of one frame; emit its logos with the last part."""
     seen, kept = state.getOption or (0, bytes(8 * LOGOS))
     matched, parts = np.frombuffer(kept, dtype=np.int64), 0
     for some in matches:
@@ -109,9 +109,9 @@ def named(matched: Numbers) -> str:
 
 
 def build(key_groups: int = 4, fetch_ms: float = 0.0, look_up_ms: float = 0.0) -> Pipeline:
-    """The aggregator has a query of its own: its key groups must not bound who looks for features.
+    """The pipeline. The aggregator has its own query, so that its key groups do not cap the feature extraction.
 
-    With ``fetch_ms`` a frame and ``look_up_ms`` a part is waited for, each by an operator whose k is its own.
+    ``fetch_ms`` is a sleep per frame and ``look_up_ms`` per part, each in an operator with its own k.
     """
     waits = fetch_ms > 0 or look_up_ms > 0
     pipeline = Pipeline("vld_waiting" if waits else "vld")
@@ -138,14 +138,14 @@ def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame]) -> Answer:
 
 
 def judged(frames: int, told: list[Found]) -> Answer:
-    """Each frame once, with the logos that the formula finds in it; and most of the logos that were put there."""
+    """Check that each frame comes out once with the logos found by the formula, and that recall is high enough."""
     wanted: Counter[object] = Counter((number, logos_in(frame(number))) for number in range(frames))
     answer, recall = compare(wanted, Counter[object](told), len(told)), recall_of(told)
     return answer if recall >= RECALL else replace(answer, exact=False, note=f"only {recall:.0%} of the logos found")
 
 
 def recall_of(told: list[Found]) -> float:
-    """The share of the logos that are really in the frames told of which were found there."""
+    """The share of the logos really present in the reported frames that were found."""
     there = [str(one.logo) in logos.split() for number, logos in told for one in shown_in(number)]
     return sum(there) / len(there) if there else 1.0
 

@@ -1,4 +1,4 @@
-"""Waiting for each row, as a call to a service would: it needs no core, so k is real on a small machine too."""
+"""Sleeps for each row, like a call to a service: it needs no core, so k scales even on a small machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 
 def after_waiting(rows: DataFrame, wait_ms: float) -> DataFrame:
-    """The same rows, one after the other, each ``wait_ms`` later."""
+    """The same rows, with a sleep of ``wait_ms`` for each."""
 
     def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -21,5 +21,5 @@ def after_waiting(rows: DataFrame, wait_ms: float) -> DataFrame:
 
 
 def later(work: Callable[[DataFrame], DataFrame], wait_ms: float) -> Callable[[DataFrame], DataFrame]:
-    """An operator that waits ``wait_ms`` for each row before it works on it; the operator itself where that is 0."""
+    """An operator that sleeps ``wait_ms`` for each row before ``work``; ``work`` itself if that is 0."""
     return (lambda rows: work(after_waiting(rows, wait_ms))) if wait_ms else work

@@ -1,7 +1,7 @@
-"""Word count: lines split into words, words counted. The stateful hello of streaming.
+"""Word count: splits lines into words and counts them.
 
 The words of line i come from a fixed vocabulary by a formula of i, with some words far more frequent than others.
-``wordcount_prose`` has lines and a vocabulary of the size that a book has (``lab.apps.inputs.prose``).
+``wordcount_prose`` has lines and a vocabulary of the size of a book's (``lab.apps.inputs.prose``).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def build(name: str = "wordcount", key_groups: int = 4) -> Pipeline:
 
 
 def words_of(first: int, count: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """The numbers of the words of ``count`` lines, a row a line; small numbers come more often."""
+    """The word numbers of ``count`` lines, one row per line; small numbers are more frequent."""
     at = np.arange(first * _WORDS_A_LINE, (first + count) * _WORDS_A_LINE, dtype=np.int64)
     mixed = (at * 2654435761 + 12345) % 1_000_003
     return (mixed * mixed // 1_000_003 * _VOCABULARY // 1_000_003).reshape(count, _WORDS_A_LINE)
@@ -58,7 +58,7 @@ def rows(source: str, first: int, count: int, lines: Records[str] = generated) -
 
 
 def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], lines: Records[str] = generated) -> Answer:
-    """Counts only grow, so the largest count of a word is its last; every update must appear once."""
+    """Check the largest count of each word, which is its last as counts only grow."""
     found = sinks["counts"].groupBy("word").agg(F.max("count").alias("n"), F.count("*").alias("updates")).collect()
     total = fed["lines"]
     expected: Counter[object] = Counter()

@@ -1,1 +1,1 @@
-"""Faults on purpose while a pipeline or an attached query runs, and whether its answer is exact all the same."""
+"""Fault injection into a running pipeline or attached query, and a check that its result is still exact."""

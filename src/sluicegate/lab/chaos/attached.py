@@ -1,4 +1,7 @@
-"""An attached query while sluicegate's folder, plan and controller are hurt: it goes on, exactly; without us too."""
+"""Fault injection for an attached query: damage to sluicegate's folder, plan and controller must not change its result.
+
+At the end the same checkpoint is continued without sluicegate, and the result must still be exact.
+"""
 
 from __future__ import annotations
 
@@ -31,21 +34,21 @@ _FEED_S = (0.2, 1.0)
 _WAIT_S = (0.2, 2.0)
 _TOLD_WITHIN_S = 300.0
 _MORE_FILES = 3
-"""Fed after the last attached driver is gone: a driver without sluicegate takes them from the same checkpoint."""
+"""Files fed after the last attached driver has ended; a driver without sluicegate reads them from that checkpoint."""
 
 
 @dataclass(slots=True)
 class AttachedVictim:
-    """What faults may be done to: a driver whose query is attached, and the record beside it."""
+    """The target of faults: a driver with an attached query, and the folder in which sluicegate records it."""
 
     driver: Driver
     base: Path
     record: Path
     files: int = 0
     topic: FedTopic | None = None
-    """Where its rows are records, and not files."""
+    """Set if the query reads Kafka records instead of files."""
     hurt: Hurt | None = None
-    """The clock and the disk of the driver, where they can be hurt."""
+    """Clock and disk faults of the driver; ``None`` if they are not available (no C compiler)."""
     ended: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -142,7 +145,7 @@ def _record_spoiled(query: AttachedVictim, rng: random.Random) -> str | None:
 
 
 def _broker_killed(query: AttachedVictim, rng: random.Random) -> str | None:
-    """SIGKILL, and the same broker again some seconds later."""
+    """SIGKILL the broker and restart the same one some seconds later."""
     if query.topic is None:
         return None
     pause_s = rng.uniform(0.5, 5.0)
@@ -166,7 +169,7 @@ def _broker_stopped(query: AttachedVictim, rng: random.Random) -> str | None:
 
 
 def _clock_step(query: AttachedVictim, rng: random.Random) -> str | None:
-    """Not of one that reads Kafka, whose client counts its waits by the clock of the wall: that is not ours to mend."""
+    """Step the clock, unless the query reads Kafka: its client times waits by the wall clock, which we cannot fix."""
     return stepped(query.hurt, rng) if query.hurt and query.topic is None else None
 
 
@@ -190,7 +193,7 @@ FAULTS: Mapping[str, Do] = {
     "attached-slow-disk": _slow_disk,
 }
 _SELDOM = frozenset(("nothing", "attached-driver"))
-"""Once in a round, the others twice: a driver takes long to start."""
+"""Injected once a round, the others twice, since a driver restart takes long."""
 
 
 ABOUT: Mapping[str, str] = {
@@ -228,7 +231,10 @@ def attached_chaos(
     most: int | None = None,
     told: Told = lambda line: None,
 ) -> ChaosVerdict:
-    """Faults for so long; then the sink against the answer, and once more after a driver that is not attached."""
+    """Inject faults for ``seconds``, then drain the query and compare its sink with the right answer.
+
+    Before the comparison some more files are fed and processed by a driver that is not attached.
+    """
     kind, base = kind_named(name), folder.absolute()
     logs, record = base / "drivers", base / "record"
     for needed in (base / "in", logs):
@@ -282,7 +288,7 @@ def _judged(
     kept = (path.read_bytes() for path in query.checkpoint.rglob("*") if path.is_file())
     if any(
         b"sluicegate" in text.replace(str(base).encode(), b"") for text in kept
-    ):  # the input's own folder is not ours
+    ):  # paths of the input contain the base folder
         wrong.append("the checkpoint holds something of sluicegate's")
     return ChaosVerdict(
         tuple(seen),
@@ -324,7 +330,7 @@ def _hurt(
 
 
 def _goes_on(query: AttachedVictim) -> bool:
-    """Whether a batch that was planned after the fault is committed in time; a driver that is gone is started again."""
+    """Wait for the commit of a batch planned after the fault, restarting an ended driver; ``False`` at the deadline."""
     planned, until_s = last_batch(query.checkpoint), time.monotonic() + RECOVERS_WITHIN_S
     while (last_committed(query.checkpoint) or 0) <= (planned if planned is not None else -1):
         if time.monotonic() > until_s:

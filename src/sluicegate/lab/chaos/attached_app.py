@@ -1,10 +1,10 @@
-"""The application of an attached query: plain PySpark, attached by settings alone, or not at all.
+"""A plain PySpark application whose query is attached by Spark settings alone, or not attached at all.
 
     python -m sluicegate.lab.chaos.attached_app BASE KIND MASTER RECORD [BROKER TOPIC]
 
-It says ``running``, and at a line on standard input takes all input that there is and ends. RECORD is the folder of
-sluicegate's record; where it is empty the application runs without sluicegate. Rows are files below BASE, or records of
-TOPIC.
+It prints ``running`` once the query has started. A line on standard input makes it process all available input and end.
+RECORD is the folder of sluicegate's record; if it is empty the application runs without sluicegate. Rows are read from
+files below BASE, or from TOPIC.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PLAIN = {
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
-    "spark.storage.blockManagerHeartbeatTimeoutMs": "30d",  # or Spark itself gives up when its clock is set forth
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "30d",  # or Spark fails when its clock jumps forward
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),

@@ -1,6 +1,6 @@
-"""A real Kafka broker from Maven's jars, on loopback, one process; its version is here alone.
+"""Runs a Kafka broker from Maven's jars, on loopback, in one process.
 
-``$SLUICEGATE_KAFKA_BROKER`` replaces it.
+Its version is defined only here; ``$SLUICEGATE_KAFKA_BROKER`` overrides it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _UP_S, _DOWN_S = 60.0, 30.0
 
 @dataclass(slots=True)
 class Broker:
-    """One node that is broker and controller; its data lie in ``folder`` and outlive ``down``."""
+    """One node in the broker and controller roles; its data is in ``folder`` and survives ``down``."""
 
     folder: Path
     port: int
@@ -45,7 +45,7 @@ class Broker:
         return f"{LOOPBACK}:{self.port}"
 
     def up(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start it, formatting its storage the first time, and wait until it accepts connections."""
         settings = self.folder / "server.properties"
         if not settings.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -65,7 +65,7 @@ class Broker:
             time.sleep(0.2)
 
     def down(self) -> None:
-        """End the process, by its number."""
+        """SIGTERM, and SIGKILL if it has not ended after ``_DOWN_S``."""
         if self.process is None:
             return
         self.process.send_signal(signal.SIGTERM)
@@ -77,14 +77,14 @@ class Broker:
         self.process = None
 
     def kill(self) -> None:
-        """End it as a machine that fails would: nothing is flushed or said."""
+        """SIGKILL, as if its machine failed: nothing is flushed."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
             self.process = None
 
     def topic(self, partitions: int) -> str:
-        """A new topic with a name of its own."""
+        """Create a topic and return its name, which is unique."""
         name = f"t-{uuid.uuid4().hex[:8]}"
         for made in self.admin.create_topics([NewTopic(name, partitions, 1)]).values():
             made.result(30)

@@ -1,6 +1,6 @@
-"""A PostgreSQL server of its own, on loopback, killed and started again; asked with ``psql``.
+"""Runs a private PostgreSQL server on loopback that chaos kills and restarts; queried with ``psql``.
 
-It does not run as root: there it is the user ``postgres``, whom Debian's package makes.
+PostgreSQL refuses to run as root: then it runs as the user ``postgres``, which Debian's package creates.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SETTINGS = {"listen_addresses": LOOPBACK, "shared_buffers": "16MB", "max_connec
 
 
 def programs() -> Path:
-    """Where ``postgres`` and ``initdb`` are; Debian keeps them off the path."""
+    """The folder of ``postgres`` and ``initdb``; Debian does not put it on the path."""
     found = shutil.which("initdb")
     known = [Path(found)] if found else sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if not known:
@@ -38,14 +38,14 @@ def programs() -> Path:
 
 @dataclass(slots=True)
 class Database:
-    """Its data lie in ``folder`` and outlive ``kill``; synchronous commits, so that what was committed stays."""
+    """A server whose data is in ``folder`` and survives ``kill``; commits are synchronous, so none is lost."""
 
     folder: Path
     port: int = 0
     process: subprocess.Popen[bytes] | None = None
 
     def up(self) -> None:
-        """Start it, made anew the first time, and wait until it answers."""
+        """Start it, with ``initdb`` the first time, and wait until it answers."""
         if not (self.folder / "data").exists():
             owner_only_folder(self.folder)
             if os.geteuid() == 0:
@@ -71,16 +71,16 @@ class Database:
         return f"host={LOOPBACK} port={self.port} user={_USER} dbname=postgres connect_timeout=5"
 
     def kill(self) -> None:
-        """SIGKILL of the server; the processes that serve connections end when they see it."""
+        """SIGKILL the server and wait until it no longer answers; its connection processes end by themselves."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
             self.process = None
             wait_until(lambda: not self._answers(), 10.0, 0.1)
-            time.sleep(0.5)  # or the shared memory of the old one is still in use
+            time.sleep(0.5)  # or the shared memory of the killed server is still in use
 
     def stop_for(self, seconds: float) -> None:
-        """SIGSTOP, and SIGCONT so much later: connections are taken and get no answer."""
+        """SIGSTOP, and SIGCONT after ``seconds``: meanwhile connections are accepted but not answered."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
         try:
@@ -103,11 +103,11 @@ class Database:
 
 @contextmanager
 def served() -> Iterator[Database]:
-    """A new server for as long as the block lasts."""
+    """Run a new server within the block."""
     with tempfile.TemporaryDirectory(prefix="sluicegate-database-", ignore_cleanup_errors=True) as folder:
         made = Database(Path(folder) / "postgres")
         if os.geteuid() == 0:
-            Path(folder).chmod(0o711)  # it runs as another user, who has to come through
+            Path(folder).chmod(0o711)  # the server runs as another user, who needs access below
         made.up()
         try:
             yield made
@@ -116,7 +116,7 @@ def served() -> Iterator[Database]:
 
 
 def asked(address: str, script: str, rows: str = "") -> list[str]:
-    """The lines that a script gives, run in one transaction; ``rows`` are what its ``\\copy ... from stdin`` reads."""
+    """Output lines of a script run in one transaction; ``rows`` is the input of its ``\\copy ... from stdin``."""
     words = ["psql", address, "-X", "-q", "-A", "-t", "-1", "-v", "ON_ERROR_STOP=1"]
     done = subprocess.run(
         [*words, "-c", script] if not rows else [*words, "-f", "-"],

@@ -1,4 +1,4 @@
-"""A small disk for a run's folder, and one that is full for a while."""
+"""Mounts a small file system for a run's folder, and fills it for a while."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sluicegate.errors import EnvironmentLacks
 from sluicegate.runlog.files import owner_only_folder
 
 _SMALL_BYTES = 2**30
-"""A larger disk is somebody's: it is never filled."""
+"""A larger disk is assumed to be in use by others and is never filled."""
 _AT_ONCE = 1 << 20
 
 
 @contextmanager
 def small_disk(folder: Path, megabytes: int) -> Iterator[None]:
-    """A file system of its own in memory at ``folder``, for as long as the block lasts; root alone may mount one."""
+    """Mount a tmpfs of this size at ``folder`` within the block; needs root."""
     owner_only_folder(folder)
     options = f"size={megabytes}m,mode=0700"
     done = subprocess.run(
@@ -34,13 +34,13 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[None]:
 
 
 def is_small(folder: Path) -> bool:
-    """Whether a folder lies on a disk that may be filled: a mount of its own, below 1 GiB."""
+    """Whether ``folder`` may be filled: it is a mount point of less than 1 GiB."""
     return os.path.ismount(folder) and shutil.disk_usage(folder).total < _SMALL_BYTES
 
 
 @contextmanager
 def full(folder: Path) -> Iterator[None]:
-    """No room on the disk of ``folder`` while the block lasts."""
+    """Fill the disk of ``folder`` within the block."""
     ballast = folder / "ballast"
     try:
         with ballast.open("ab", buffering=0) as file:

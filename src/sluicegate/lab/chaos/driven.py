@@ -1,11 +1,11 @@
-"""The driver that chaos kills and starts again: an application in its folder, under the control loop, until it is told.
+"""The driver process that chaos kills and restarts: runs an application in its folder under the control loop.
 
     python -m sluicegate.lab.chaos.driven FOLDER APP MASTER EXECUTORS
 
-It says ``ready`` when Spark is there, and begins at a line on standard input, so that one may stand by; it says
-``running`` when its queries have started. A line of JSON on standard input, the rows fed by source, lets it
-drain, check the answer and give it as one line of JSON. At SIGTERM it stops between two batches. Whatever ends it
-before is one line on standard error.
+It prints ``ready`` once Spark has started, then waits for a line on standard input, so that a standby driver can be
+kept; it prints ``running`` once its queries have started. A line of JSON on standard input, the rows fed by source,
+makes it drain, check the answer and print it as one line of JSON. On SIGTERM it stops between two batches. Any earlier
+end is reported as one line on standard error.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DRAINED_WITHIN_S = 600.0
 
 
 def application(name: str) -> App:
-    """By name, or from a file of the user's."""
+    """The application of this name, or the one defined in a user's file."""
     if name == to_database.NAME:
         return to_database.APP
     return app_from(Path(name)) if name.endswith(".py") or "/" in name else app_named(name)
@@ -50,7 +50,7 @@ def main(folder: Path, name: str, master: str, executors: str) -> int:
     try:
         app, ground = application(name), ground_of(master, executors or None)
         settings = {"spark.driver.memory": "700m", "spark.driver.extraJavaOptions": QUICK_JAVA, **ground.settings}
-        with quiet_spark(folder.parent / "spark.log"):  # what is judged is what this process says
+        with quiet_spark(folder.parent / "spark.log"):  # stderr must hold only our own lines, which chaos checks
             spark = spark_session(ground.master, settings, f"sluicegate chaos {app.name}")
         try:
             _say("ready")
@@ -59,7 +59,7 @@ def main(folder: Path, name: str, master: str, executors: str) -> int:
             answer = _run(app, spark, ground, folder)
         except SluicegateError:
             raise
-        except Exception as problem:  # a kept row that was changed, or whatever was under way when Java ended
+        except Exception as problem:  # a damaged row, or a call that failed because Java ended
             raise spoiled(problem) or spark_is_gone(spark) or problem from None
         finally:
             stop_spark(spark)
@@ -88,7 +88,7 @@ def _run(app: App, spark: SparkSession, ground: Ground, folder: Path) -> dict[st
 
 
 def _until_told(running: Running) -> Mapping[str, int]:
-    """The rows fed by source, once all are; whoever started this process may be gone too."""
+    """Wait for the rows fed by source on standard input; stop on SIGTERM, or if the parent process has ended."""
     asked = threading.Event()
     signal.signal(signal.SIGTERM, lambda number, frame: asked.set())
     while not select.select([sys.stdin], [], [], 0.5)[0]:

@@ -1,4 +1,4 @@
-"""A driver in a process of its own: started, ended, followed by one that stands by, asked for its answer."""
+"""Starts, kills and restarts a driver process, optionally with a standby, and asks it for its answer."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _OURS = "sluicegate: "
 
 
 class DriverEnded(SluicegateError):
-    """A driver that ended before it ran, in its own words."""
+    """A driver ended before its queries ran; the message is the last line it printed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a driver ended, the lines of ours that it said, and how many traces it left."""
+    """How a driver ended: exit code, its ``sluicegate:`` lines on standard error, number of stack traces there."""
 
     code: int
     lines: tuple[str, ...]
@@ -46,9 +46,9 @@ class Ended:
 
 @dataclass(slots=True)
 class Driver:
-    """Of one application. ``logs`` keeps what its processes said, ``points`` the fault points that are armed.
+    """The driver of one application. ``logs`` holds the standard error of its processes, ``points`` armed fault points.
 
-    One that ``waits`` says ``ready`` when its Spark is there, and begins when it is told: so the next can stand by.
+    With ``waits`` the process prints ``ready`` once Spark has started and waits for a line, so that it can stand by.
     """
 
     command: tuple[str, ...]
@@ -61,7 +61,7 @@ class Driver:
     _process: subprocess.Popen[str] | None = None
     _next: subprocess.Popen[str] | None = None
     _known: dict[int, str] = field(default_factory=dict)
-    """Every process that a driver had started when it was looked at, with its birth."""
+    """Start time by pid of all descendants that ``look`` has found; the start time tells a reused pid apart."""
 
     @property
     def pid(self) -> int:
@@ -73,7 +73,7 @@ class Driver:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Returns once its queries have started; one that ends before is a ``DriverEnded`` with its last words."""
+        """Start it and wait until its queries run; ``DriverEnded`` with its last line if it ends before."""
         self.reap()
         self.starts += 1
         self.points.mkdir(parents=True, exist_ok=True)
@@ -88,7 +88,7 @@ class Driver:
         self.look()
 
     def stand_by(self) -> None:
-        """Let the next driver start its Spark meanwhile, where there is none yet."""
+        """Start Spark of a standby driver in the background, unless there is one already."""
         if self.waits and self._next is None:
             self._next = self._begun(1)
 
@@ -105,7 +105,7 @@ class Driver:
             )
 
     def _tell(self, line: str) -> bool:
-        """Whether it listens."""
+        """Write a line to its standard input; ``False`` if the pipe is closed."""
         assert self._process is not None
         assert self._process.stdin is not None
         try:
@@ -116,7 +116,7 @@ class Driver:
         return True
 
     def answer(self, fed: Mapping[str, int], within_s: float) -> dict[str, Any] | None:
-        """What it found at the sinks; ``None`` where it ended instead."""
+        """Make it drain and return its answer; ``None`` if it ended or gave none in time."""
         process = self._process
         assert process is not None
         if not self._tell(json.dumps(fed)):
@@ -128,7 +128,7 @@ class Driver:
         return found
 
     def look(self) -> None:
-        """Remember what it has started, so that whatever outlives it is found."""
+        """Record its descendants, so that ``left`` can find those that outlive it."""
         self._remember(self.pid)
 
     def _remember(self, pid: int) -> None:
@@ -138,14 +138,14 @@ class Driver:
                 self._known[process.pid] = birth
 
     def kill(self) -> None:
-        """SIGKILL to the driver itself; what it has started has to end by itself."""
+        """SIGKILL the driver only; the processes it started must end by themselves."""
         if self.runs:
             self.look()
             os.kill(self.pid, signal.SIGKILL)
         self.reap()
 
     def end(self) -> None:
-        """The driver killed, and the one that stands by too."""
+        """Kill the driver and its standby."""
         self.kill()
         process, self._next = self._next, None
         if process is not None:
@@ -154,7 +154,7 @@ class Driver:
             process.communicate()
 
     def reap(self) -> None:
-        """Wait for the end of the last one, and keep what it said."""
+        """Wait for the last process to end and record how it ended."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -168,7 +168,7 @@ class Driver:
         self.ended.append(Ended(code, said, sum(text.count(trace) for trace in _TRACES)))
 
     def left(self, within_s: float = 60.0) -> list[str]:
-        """The processes that outlive their driver; they are ended."""
+        """Command lines of processes that outlived their driver by ``within_s``; they are killed."""
         wait_until(lambda: not self._alive(), within_s, 0.5)
         found = []
         for pid in self._alive():
@@ -181,7 +181,7 @@ class Driver:
         return [pid for pid, birth in self._known.items() if born(pid) == birth]
 
     def _line(self, within_s: float) -> str:
-        """The next line it says; nothing where it ended, or said nothing in time."""
+        """The next line on its standard output; empty if it ended or the deadline passed."""
         process, until_s = self._process, time.monotonic() + within_s
         assert process is not None
         assert process.stdout is not None

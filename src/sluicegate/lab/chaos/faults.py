@@ -1,4 +1,4 @@
-"""Every kind of fault: what it does to a run, and to which of its processes or files."""
+"""The kinds of faults: what each does, and to which processes or files of a run."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _STOPPED_S = (0.5, 4.0)
 _FULL_S = (1.0, 6.0)
 _REACHED_S = 60.0
-"""A fault point that no batch has come to by then is taken back."""
+"""An armed fault point that no batch has reached within this time is disarmed."""
 
 Find = Callable[["Victim"], list[Process]]
 Do = Callable[["Victim", random.Random], str | None]
-"""Does it; says to what, or ``None`` where there is nothing of the kind."""
+"""Injects the fault and returns a description of its target; ``None`` if the run has no such target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class ChaosFault:
     about: str
     do: Do
     cluster: bool = False
-    """Whether it needs executors and nodes that are processes of their own."""
+    """Whether it needs a cluster, with executors and nodes as separate processes."""
     often: int = 1
-    """How often it comes in a round of all kinds: those that end no driver are quickly over."""
+    """How often it is injected per round; faults that end no driver recover fast and are injected more often."""
 
 
 def _one(found: list[Process], rng: random.Random) -> Process | None:
@@ -56,7 +56,7 @@ def _killed(find: Find) -> Do:
 
 
 def _stopped(find: Find) -> Do:
-    """SIGSTOP, and SIGCONT some time later."""
+    """SIGSTOP a process, and SIGCONT it after ``_STOPPED_S``."""
 
     def do(victim: Victim, rng: random.Random) -> str | None:
         process, pause_s = _one(find(victim), rng), rng.uniform(*_STOPPED_S)
@@ -73,7 +73,7 @@ def _stopped(find: Find) -> Do:
 
 
 def _at(point: str, move: bool = False) -> Do:
-    """The driver killed when a batch comes to a point of the code; with ``move`` the batch has another k."""
+    """Kill the driver when a batch reaches a fault point; with ``move`` change the tasks (k) of an operator first."""
 
     def do(victim: Victim, rng: random.Random) -> str | None:
         if point == "between-manifests" and not any(len(node.writes) > 1 for node in victim.graph.nodes):
@@ -88,7 +88,7 @@ def _at(point: str, move: bool = False) -> Do:
 
 
 def _ended(victim: Victim, point: str) -> str | None:
-    """Wait until the driver has come to a point that is armed; ``None`` where it did not in time."""
+    """Wait until the driver has ended at an armed fault point; disarm it and return ``None`` if not reached in time."""
     armed, until_s = victim.driver.points / point, time.monotonic() + _REACHED_S
     while victim.driver.runs and time.monotonic() < until_s:
         time.sleep(0.05)
@@ -99,7 +99,7 @@ def _ended(victim: Victim, point: str) -> str | None:
 
 
 def _repartition(victim: Victim, rng: random.Random) -> str | None:
-    """The driver killed while the state of an operator is brought into another number of key groups."""
+    """Kill the driver while the state of an operator is repartitioned into another number of key groups."""
     point = rng.choice(("regroup-begun", "regroup-rewritten", "regroup-verified"))
     moved = victim.load.regroup_one(rng)
     if moved is None:
@@ -109,7 +109,7 @@ def _repartition(victim: Victim, rng: random.Random) -> str | None:
 
 
 def _full_disk(victim: Victim, rng: random.Random) -> str | None:
-    """No room for some seconds on the small disk that the run's folder has for itself."""
+    """Fill the small disk of the run's folder for some seconds; only if it has one of its own."""
     if not is_small(victim.layout.folder):
         return None
     pause_s = rng.uniform(*_FULL_S)
@@ -119,7 +119,7 @@ def _full_disk(victim: Victim, rng: random.Random) -> str | None:
 
 
 def _clock_step(victim: Victim, rng: random.Random) -> str | None:
-    """Files keep the times of the machine's clock, and executors of a cluster go by it too."""
+    """Step the driver's clock; file times and executors of a cluster stay on the machine's clock."""
     return stepped(victim.hurt, rng) if victim.hurt else None
 
 
@@ -128,7 +128,7 @@ def _slow_disk(victim: Victim, rng: random.Random) -> str | None:
 
 
 def _database_killed(victim: Victim, rng: random.Random) -> str | None:
-    """SIGKILL, and the same server again some seconds later."""
+    """SIGKILL the server and restart the same one some seconds later."""
     if victim.database is None:
         return None
     pause_s = rng.uniform(*_STOPPED_S)
@@ -147,7 +147,7 @@ def _database_stopped(victim: Victim, rng: random.Random) -> str | None:
 
 
 def _stop(victim: Victim, rng: random.Random) -> str | None:
-    """The driver told to stop between two batches, and killed before it has."""
+    """Ask the driver to stop between two batches, and kill it before it has stopped."""
     (victim.driver.points / "stopping").touch()
     for process in _driver(victim):
         process.send(signal.SIGTERM)
@@ -155,7 +155,7 @@ def _stop(victim: Victim, rng: random.Random) -> str | None:
 
 
 def _drain(victim: Victim, rng: random.Random) -> str | None:
-    """The driver, or an executor, killed when one executor fewer is asked for and has begun to leave."""
+    """Request one executor fewer, and kill the driver or an executor while that one is decommissioned."""
     if len(victim.executors()) < 2:
         return None
     whole = rng.choice((True, False))
@@ -193,7 +193,7 @@ def _nothing(victim: Victim, rng: random.Random) -> str:
 
 
 def _spoiled(victim: Victim, rng: random.Random) -> str | None:
-    """The driver killed and one file of its folder spoiled."""
+    """Kill the driver and damage one file of its folder."""
     victim.driver.kill()
     for _ in range(20):
         done = spoil(victim.layout, victim.graph, rng)
@@ -213,7 +213,7 @@ def _node(victim: Victim, rng: random.Random) -> str | None:
 
 
 NOTHING = "nothing"
-"""What comes back from it tells how long rows take without any fault."""
+"""The baseline: its recovery time is how long rows take without any fault."""
 FAULTS: tuple[ChaosFault, ...] = (
     ChaosFault(NOTHING, "no fault, for comparison", _nothing),
     ChaosFault("python-worker", "SIGKILL of a Python worker", _killed(_workers), often=4),
@@ -245,7 +245,7 @@ FAULTS: tuple[ChaosFault, ...] = (
 
 
 def chosen(names: str, cluster: bool) -> tuple[ChaosFault, ...]:
-    """By names with commas between; ``all`` are those that the master has something for."""
+    """The faults of a comma-separated list; ``all`` leaves out those that need a cluster if there is none."""
     if names == "all":
         return tuple(fault for fault in FAULTS if cluster or not fault.cluster)
     by_name = {fault.name: fault for fault in FAULTS}

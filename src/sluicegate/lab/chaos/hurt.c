@@ -1,8 +1,8 @@
-/* Preloaded into a driver and all that it starts: its clock is stepped and its disk is slow, as one small file says.
+/* Preloaded into a driver and its child processes: steps their wall clock and slows their disk.
 
-   $SLUICEGATE_HURT names a file of two numbers of 8 bytes: how far the clock of the wall is off (nanoseconds), and how
-   long every opening for writing, rename and sync of a file takes besides (nanoseconds). The clock that only goes
-   forward, which sleeping and waiting go by, is left alone, as a step of a machine's clock leaves it. */
+   $SLUICEGATE_HURT names a file of two 8-byte integers: the offset of the wall clock (nanoseconds), and the delay added
+   to every open with O_CREAT, rename and sync of a file (nanoseconds). The monotonic clock, which sleeps and timeouts
+   use, is not changed, just as a step of a machine's wall clock does not change it. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

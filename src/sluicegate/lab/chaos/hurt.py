@@ -1,6 +1,6 @@
-"""The clock and the disk of a driver and of all that it starts, stepped and slowed by a small library of C.
+"""Steps the clock and slows the disk of a driver and its child processes with a preloaded C library.
 
-The machine's own clock and disk are left alone: what is preloaded (``hurt.c``) reads a file of two numbers.
+The machine's own clock and disk are not changed: the library (``hurt.c``) reads both settings from a mapped file.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _NUMBERS = struct.Struct("=qq")
 _NS = 1_000_000_000
 _SLOW_S = (2.0, 6.0)
 _SLOWER_S = (0.02, 0.4)
-"""What every opening, rename and sync of a file takes on a slow disk: a loaded network disk to one that is failing."""
+"""Added to each file creation, rename and sync: from a loaded network disk to a failing disk."""
 _CLOCKS_S = (-3600, -60, -2, 0, 2, 60, 3600)
 
 
 @dataclass(slots=True)
 class Hurt:
-    """``library`` is preloaded into whoever's clock and disk follow ``file``."""
+    """Clock offset and disk delay of all processes that preload ``library``; they read both from ``file``."""
 
     library: Path
     file: Path
@@ -36,22 +36,22 @@ class Hurt:
         return {"LD_PRELOAD": str(self.library), "SLUICEGATE_HURT": str(self.file)}
 
     def step(self, clock_s: float) -> None:
-        """The clock of the wall is off by so much from now on."""
+        """Offset the wall clock by ``clock_s`` from the true time."""
         self.clock_s = clock_s
         self._write()
 
     def slow(self, slow_s: float) -> None:
-        """Every opening for writing, rename and sync of a file takes so much longer from now on."""
+        """Delay every file creation (``O_CREAT``), rename and sync by ``slow_s``."""
         self.slow_s = slow_s
         self._write()
 
     def _write(self) -> None:
-        with self.file.open("r+b") as file:  # in place: it is mapped
+        with self.file.open("r+b") as file:  # in place, since processes have it mapped
             file.write(_NUMBERS.pack(round(self.clock_s * _NS), round(self.slow_s * _NS)))
 
 
 def hurt_in(folder: Path) -> Hurt | None:
-    """Built in ``folder``; ``None`` where there is no C compiler."""
+    """Compile the library into ``folder``; ``None`` without a working C compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         return None
@@ -64,14 +64,14 @@ def hurt_in(folder: Path) -> Hurt | None:
 
 
 def stepped(hurt: Hurt, rng: random.Random) -> str:
-    """The clock goes forth or back, and stays there."""
+    """Step the clock forward or back to another offset, and leave it there."""
     before_s = hurt.clock_s
     hurt.step(rng.choice([clock_s for clock_s in _CLOCKS_S if clock_s != before_s]))
     return f"{before_s:+g} s to {hurt.clock_s:+g} s from the true time"
 
 
 def slowed(hurt: Hurt, rng: random.Random) -> str:
-    """The disk is slow for some seconds."""
+    """Slow the disk for some seconds."""
     slower_s, pause_s = rng.uniform(*_SLOWER_S), rng.uniform(*_SLOW_S)
     hurt.slow(slower_s)
     try:

@@ -1,4 +1,4 @@
-"""What must hold in a pipeline's folder after any faults, besides the answer."""
+"""Invariants that a pipeline's folder must satisfy after any faults, besides the right answer."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from sluicegate.spark.pipeline.graph import RunningGraph
 from sluicegate.spark.pipeline.verify import verify
 
 _MOST_LEFT = 40
-"""Manifests that every reader has taken and that are still there, or data that no manifest names: what the last
-batches left before the next cleaning. Without cleaning a run leaves hundreds."""
+"""Allowed leftovers of the batches since the last cleanup: manifests that every reader has consumed, data folders
+without a manifest, drafts. Without cleanup a run leaves hundreds."""
 
 
 def broken(layout: Layout, graph: RunningGraph) -> list[str]:
-    """One line for each thing that does not hold; the pipeline does not run."""
+    """One line for each violated invariant; the pipeline must not be running."""
     return [*_sound(layout), *_batches(layout, graph), *_bounded(layout, graph), *_no_trace(layout)]
 
 
 def _sound(layout: Layout) -> Iterator[str]:
-    """Chains, checksums, checkpoints against edges, state against commits."""
+    """Verify manifest chains, checksums, checkpoints against edges, and state against commits."""
     try:
         yield from (f"verify: {fault}" for fault in verify(layout.folder).faults)
     except SluicegateError as problem:
@@ -33,7 +33,7 @@ def _sound(layout: Layout) -> Iterator[str]:
 
 
 def _batches(layout: Layout, graph: RunningGraph) -> Iterator[str]:
-    """Every batch is committed once, and none is left out."""
+    """Every batch is committed exactly once: no gaps, no repeats."""
     for node in graph.nodes:
         for log in ("offsets", "commits"):
             numbers = sorted(int(p.name) for p in (layout.checkpoint(node.name) / log).glob("*") if p.name.isdigit())
@@ -54,7 +54,7 @@ def _numbers(path: Path) -> Iterator[int]:
 
 
 def _bounded(layout: Layout, graph: RunningGraph) -> Iterator[str]:
-    """What every reader has taken is deleted, and so is what interrupted batches left."""
+    """Consumed manifests, data without a manifest, and drafts of interrupted batches have been deleted."""
     for stream in (*graph.sources, *(stream for node in graph.nodes for stream in node.writes)):
         edge = FolderEdge(layout.edge(stream))
         numbers = edge.numbers()

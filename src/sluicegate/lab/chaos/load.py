@@ -1,4 +1,4 @@
-"""What goes on while faults come: rows at a rate that jumps, and numbers of tasks that change by hand."""
+"""The load during fault injection: rows at a rate that jumps, and task counts changed as if by hand."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from sluicegate.spark.pipeline.graph import RunningGraph
 
 _FEED_S = 0.5
 _LEVELS = (0.0, 0.3, 1.0, 1.0, 2.0, 3.0)
-"""Of the calm rate; none at all too."""
+"""Multiples of the calm rate; 0 is a pause."""
 _LEVEL_S = (1.0, 5.0)
 _MOVE_S = (0.5, 4.0)
 
 
 class JumpingLoad:
-    """Feeds all sources and moves k, each in a thread of its own, whatever becomes of the driver."""
+    """Feeds all sources and changes task counts (k), each in its own thread, also while the driver is down."""
 
     def __init__(self, app: App, layout: Layout, graph: RunningGraph, calm_per_s: float, slots: int, seed: int) -> None:
         self._app, self._layout, self._graph = app, layout, graph
@@ -52,11 +52,11 @@ class JumpingLoad:
         return {source: feed.rows for source, feed in self._feeds.items()}
 
     def feed_soon(self) -> None:
-        """At least one row of every source the next time, whatever the rate is."""
+        """Feed at least one row to every source at the next interval, whatever the rate is."""
         self._owed_at_least = 1
 
     def move_one(self, rng: random.Random) -> str:
-        """Change the number of tasks of one operator, as a person would; which, and to what."""
+        """Change the task count of one operator in the plan; return a description of the change."""
         node = rng.choice(self._graph.nodes)
         plan = PlanFile(self._layout.plan)
         known = plan.read().of(node.name)
@@ -67,7 +67,7 @@ class JumpingLoad:
         return f"{node.name} {known.processors} -> {k}"
 
     def regroup_one(self, rng: random.Random) -> str | None:
-        """Ask for another number of key groups of one operator with state; ``None`` where there is none."""
+        """Request another number of key groups for one stateful operator; ``None`` if there is none."""
         stateful = [node for node in self._graph.nodes if node.stateful and node.source is None]
         if not stateful:
             return None
@@ -75,14 +75,14 @@ class JumpingLoad:
         plan = PlanFile(self._layout.plan)
         known = plan.read().of(node.name)
         have = known.key_groups or node.key_groups
-        # never fewer than were declared: tasks beyond the groups would be refused
+        # never fewer than declared: more tasks than key groups would be refused
         want = rng.choice([n for n in range(node.key_groups, node.key_groups + 6) if n != have])
         plan.change({node.name: replace(known, key_groups=want, groups=())})
         self.moves += 1
         return f"key groups of {node.name} to {want}"
 
     def set_executors(self, count: int) -> None:
-        """Ask for so many executors, as a decision would; the loop may decide otherwise at its next look."""
+        """Request ``count`` executors in the plan; the controller may change it at its next tick."""
         plan = PlanFile(self._layout.plan)
         known = plan.read()
         plan.write(replace(known, version=known.version + 1, executors=count))
@@ -117,7 +117,7 @@ class JumpingLoad:
                     self._append(source, feed, count)
 
     def _append(self, source: str, feed: Feed, count: int) -> None:
-        """A source whose files are spoiled takes nothing: those rows are fed when it is whole again."""
+        """Append rows; while the files of the source are damaged skip, and feed the same rows after the repair."""
         assert self._app.rows is not None
         try:
             feed.append(self._app.rows(source, feed.rows, count))

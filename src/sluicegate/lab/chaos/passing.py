@@ -1,4 +1,4 @@
-"""When a pipeline has come back: every row that was on a source at some moment has been through every operator."""
+"""Tells when a pipeline has recovered: all rows present on its sources at some moment have passed every operator."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from sluicegate.spark.pipeline.graph import Node, RunningGraph
 
 
 class Passing:
-    """Of the rows that are on the sources when it is made. Asks files alone: the driver may be dead meanwhile."""
+    """Tracks the rows that are on the sources when it is created. It reads files only, since the driver may be down."""
 
     def __init__(self, layout: Layout, graph: RunningGraph) -> None:
         self._layout = layout
         self._todo = in_order(graph)
         self._behind = {s: self._end(s) for s in graph.sources}
-        """By edge: one past the last manifest that has to be taken, as soon as that is known."""
+        """By edge: one past the last manifest that must be consumed, once that is known."""
 
     def done(self) -> bool:
-        """Whether all of them have come out; operators in the order of the rows' way."""
+        """Whether all these rows have passed every operator, checked in topological order."""
         try:
             while self._todo and self._taken(self._todo[0]):
                 node = self._todo.pop(0)
                 self._behind |= {stream: self._end(stream) for stream in node.writes}
         except (SluicegateError, OSError, ValueError):
-            return False  # a file is spoiled, or was deleted while it was looked for
+            return False  # a file is damaged, or was deleted during the check
         return not self._todo
 
     def _taken(self, node: Node) -> bool:
-        """A loop's edge is known only once its own writer is through: it is not waited for."""
+        """Whether the operator has committed the rows; a loop's edge is ignored until its writer is done."""
         taken = committed(self._layout.checkpoint(node.name))
         reads = [stream for stream in node.reads if stream in self._behind]
         return not any(
@@ -44,7 +44,7 @@ class Passing:
 
 
 def in_order(graph: RunningGraph) -> list[Node]:
-    """Every operator after those whose rows it reads; where a loop forbids that, as they were declared."""
+    """Operators in topological order; where a loop prevents it, in the order of declaration."""
     known, order, rest = set(graph.sources), list[Node](), list(graph.nodes)
     while rest:
         node = next((n for n in rest if set(n.reads) <= known), rest[0])

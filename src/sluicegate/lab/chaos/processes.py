@@ -1,4 +1,4 @@
-"""The processes of a run, found by who started them and what they were started as. Linux, by ``/proc``."""
+"""Finds the processes of a run by parent and command line. Linux only: it reads ``/proc``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Process:
 
 
 def below(root: int) -> list[Process]:
-    """What a process has started, and what those have, for as long as they live."""
+    """All live descendants of a process."""
     if not Path("/proc/self/stat").exists():
         raise EnvironmentLacks("chaos finds processes by /proc, which this system does not have: run it on Linux")
     children: dict[int, list[Process]] = defaultdict(list)
@@ -45,7 +45,7 @@ def below(root: int) -> list[Process]:
 
 def _read(folder: Path) -> Process | None:
     try:
-        # The name, in brackets, may hold anything; what follows it is the state and the parent.
+        # The name in parentheses may hold any character; after it come the state and the parent.
         state, parent, *_ = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
         command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except (OSError, ValueError):
@@ -54,7 +54,7 @@ def _read(folder: Path) -> Process | None:
 
 
 def java_of(driver: int) -> list[Process]:
-    """Spark's Java process of a driver."""
+    """The Java process of a driver."""
     return [p for p in below(driver) if "org.apache.spark.deploy.SparkSubmit" in p.command]
 
 
@@ -63,13 +63,13 @@ def controllers_of(driver: int) -> list[Process]:
 
 
 def executors_of(root: int) -> list[Process]:
-    """Executors of a cluster's node."""
+    """The executors of a cluster node."""
     return [p for p in below(root) if "CoarseGrainedExecutorBackend" in p.command and "java" in p.command]
 
 
 def daemons_of(root: int) -> list[Process]:
     """The processes that fork Python workers: one for each Java process that runs tasks."""
-    # by the module that they run: the command line of Java names it too, among its settings
+    # match the -m argument: the command line of Java also names the module, among its settings
     found = [p for p in below(root) if re.search(r"python\S* -m \S*(?:python_daemon|pyspark\.daemon)\b", p.command)]
     numbers = {p.pid for p in found}
     return [p for p in found if p.parent not in numbers]

@@ -1,6 +1,6 @@
-"""Streaming queries that know nothing of sluicegate, each with its answer worked out in plain Python.
+"""Streaming queries without any sluicegate code, each with its right answer computed in plain Python.
 
-Rows are a function of their numbers; a file has ``ROWS`` of them. Each batch replaces what an earlier try of it wrote.
+Rows are a function of their number; a file has ``ROWS`` rows. A retried batch overwrites its earlier output.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Row = Mapping[str, Any]
 
 
 def row(number: int) -> dict[str, object]:
-    """Time goes on by a second in twenty rows; every third row repeats the one before."""
+    """Row ``number``: event time advances one second every twenty rows; every third row repeats the one before."""
     at = number - (number % 3 == 2)
     ts = (_T0 + dt.timedelta(seconds=at // 20)).isoformat().replace("+00:00", "Z")
     return {"k": f"k{at * 7919 % _KEYS}", "v": at, "ts": ts}
 
 
 def write_file(folder: Path, number: int) -> None:
-    """The rows of one file, there at once or not at all."""
+    """Write the rows of one file atomically."""
     lines = [json.dumps(row(number * ROWS + place)) for place in range(ROWS)]
     draft = folder.with_name("draft.json")
     draft.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -44,7 +44,7 @@ def write_file(folder: Path, number: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class QueryKind:
-    """``answer(rows fed)`` is by key what ``found(rows of the sink)`` has to be; with ``kafka`` rows are records."""
+    """A query: ``found(rows of the sink)`` must equal ``answer(rows fed)``; ``kafka``: it reads a topic, not files."""
 
     name: str
     build: Callable[[DataFrame], DataFrame]
@@ -55,7 +55,7 @@ class QueryKind:
 
 
 def _largest(rows: Iterable[Row], key: str, value: str) -> Counter[object]:
-    """Counts only grow: the largest is the last."""
+    """The largest value by key, which is the final one since counts only grow."""
     told: Counter[object] = Counter()
     for one in rows:
         told[one[key]] = max(told[one[key]], int(one[value]))
@@ -115,7 +115,7 @@ def fed_rows(files: int) -> list[dict[str, object]]:
 
 
 def sink_rows(sink: Path) -> list[dict[str, object]]:
-    """What the batches wrote, read without Spark."""
+    """All rows that the batches wrote, read without Spark."""
     found: list[dict[str, object]] = []
     for path in sorted(sink.glob("batch=*/*.parquet")):
         found += pq.read_table(path).to_pylist()

@@ -1,4 +1,4 @@
-"""An application under faults: the load moves, processes and files are hurt, all comes back, the answer is judged."""
+"""Runs an application under a varying load and faults, waits for each recovery, and checks the result."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from sluicegate.spark.pipeline.verify import verify
 
 _ANSWERS_WITHIN_S = 700.0
 _MOST_STARTS = 5
-"""So many tries until a driver runs."""
+"""Start attempts before a driver counts as failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to happen to which application. ``most``: so many faults at most."""
+    """Which application to run, for how long, with which faults; ``most`` caps the number of faults."""
 
     app: str
     seconds: float
@@ -52,12 +52,12 @@ class Asked:
     most: int | None = None
     cluster: Cluster | None = None
     disk_mb: int | None = None
-    """The size of a disk that the run has for itself; without one none is filled."""
+    """Size of a separate small disk for the run; without it no disk is filled."""
 
 
 @dataclass(slots=True)
 class Victim:
-    """What faults may be done to."""
+    """The target of faults: the running application and everything around it."""
 
     driver: Driver
     layout: Layout
@@ -65,13 +65,13 @@ class Victim:
     load: JumpingLoad
     cluster: Cluster | None = None
     hurt: Hurt | None = None
-    """The clock and the disk of the driver, where they can be hurt."""
+    """Clock and disk faults of the driver; ``None`` if they are not available (no C compiler)."""
     database: Database | None = None
-    """What its sink writes to, if that is a service."""
+    """The database that its sink writes to, if it has one."""
     spoiled: list[Spoiled] = field(default_factory=list)
 
     def roots(self) -> list[int]:
-        """The processes below which tasks run."""
+        """Pids of the processes whose descendants run tasks."""
         return [self.driver.pid, *(node.pid for node in self.nodes())]
 
     def nodes(self) -> list[Process]:
@@ -87,7 +87,7 @@ class Victim:
 
 
 def chaos(asked: Asked, folder: Path, told: Told = lambda line: None) -> ChaosVerdict:
-    """Faults for as long as asked, then the end of the load, and the sinks against the independent answer."""
+    """Inject faults for ``asked.seconds``, end the load, compare the sinks with an independently computed answer."""
     app = application(asked.app)
     if app.rows is None or app.check is None:
         raise BadInput(f"application {app.name!r} brings no rows or no answer of its own: nothing could be judged")
@@ -154,11 +154,11 @@ def _hurt(asked: Asked, victim: Victim, told: Told) -> list[FaultSeen]:
             return seen
         if planned.fault.name == NOTHING:
             open_ones.clear()
-        if not victim.driver.runs:  # what came before has ended it, and this one needs something to hurt
+        if not victim.driver.runs:  # ended by an earlier fault; this one needs a live target
             _bring_back(victim, open_ones, told)
         done = _do(planned, victim, began_s, told)
         wait_s = 0.0 if done is None else planned.wait_s
-        if done is None:  # nothing of the kind to hurt
+        if done is None:  # the run has no such target
             continue
         seen.append(done)
         open_ones.append(done)
@@ -180,7 +180,10 @@ def _do(planned: PlannedFault, victim: Victim, began_s: float, told: Told) -> Fa
 
 
 def _recovered(open_ones: list[FaultSeen], victim: Victim, began_s: float, told: Told) -> bool:
-    """Wait until rows fed from now on, and all before, have come out of a driver that runs; whether in time."""
+    """Wait until all rows fed so far, and at least one fed from now on, have passed a running driver; whether in time.
+
+    After a fault of the controller it must also have ticked again.
+    """
     fed, until_s, now_s = victim.load.fed, time.monotonic() + RECOVERS_WITHIN_S, time.time()
     steered = any(one.kind.startswith("controller") for one in open_ones)
     passing: Passing | None = None
@@ -197,18 +200,18 @@ def _recovered(open_ones: list[FaultSeen], victim: Victim, began_s: float, told:
     for one in open_ones:
         one.recovered_s = time.monotonic() - began_s - one.at_s
         told(f"{'':9}  {one.kind} recovered in {one.recovered_s:.1f} s")
-    if victim.cluster is None:  # there it would hold cores that the one at work needs
+    if victim.cluster is None:  # on a cluster a standby would hold cores that the driver needs
         victim.driver.stand_by()
     return True
 
 
 def _looked(layout: Layout, since_s: float) -> bool:
-    """Whether a controller has looked since."""
+    """Whether a controller has logged a tick since."""
     return layout.ticks.exists() and layout.ticks.stat().st_mtime >= since_s
 
 
 def _bring_back(victim: Victim, open_ones: list[FaultSeen], told: Told) -> None:
-    """Start the driver until it runs. What it refuses is repaired where that is exact, else restored from a backup."""
+    """Start the driver until it runs. Files it refuses are repaired if that is exact, else restored from a backup."""
     for _ in range(_MOST_STARTS):
         victim.driver.reap()
         if _said_why(victim, open_ones, told):
@@ -223,7 +226,7 @@ def _bring_back(victim: Victim, open_ones: list[FaultSeen], told: Told) -> None:
 
 
 def _said_why(victim: Victim, open_ones: list[FaultSeen], told: Told) -> bool:
-    """Whether the last driver said why it ended, which is noted; one that was killed says nothing."""
+    """Record the reason that the last driver printed; ``False`` if it printed none, as when it was killed."""
     last = victim.driver.ended[-1] if victim.driver.ended else None
     if last is None or not last.lines:
         return False
@@ -259,7 +262,7 @@ def _answered(victim: Victim, fed: Mapping[str, int]) -> dict[str, Any] | None:
 
 
 def _said(driver: Driver) -> list[str]:
-    """Whoever ends with an error says so in one line, and nobody leaves a trace."""
+    """Violations of: a driver that ends with an error prints one line, and none prints a stack trace."""
     wrong = [f"driver {n + 1} left {one.traces} traces" for n, one in enumerate(driver.ended) if one.traces]
     mute = [n + 1 for n, one in enumerate(driver.ended) if one.code > 0 and not one.lines]
     return wrong + [f"driver {n} ended with an error and said nothing" for n in mute]

@@ -1,4 +1,4 @@
-"""Which faults come, in which order and how far apart: all of it from the seed, whatever the run does."""
+"""The order and spacing of faults, drawn from the seed alone, so independent of how the run goes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from sluicegate.lab.chaos.faults import NOTHING, ChaosFault
 
 _WAIT_S = (0.2, 2.0)
 _TOGETHER = 0.2
-"""The share of faults that come while the one before is not mended."""
+"""The share of faults after which the next is injected without waiting for recovery."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedFault:
-    """A fault so long after the one before; ``seed`` draws its target."""
+    """A fault, the pause after it, whether the next one overlaps with it, and the seed that draws its target."""
 
     fault: ChaosFault
     wait_s: float
@@ -24,7 +24,7 @@ class PlannedFault:
 
 
 def schedule(faults: Sequence[ChaosFault], seed: int) -> Iterator[PlannedFault]:
-    """For ever: rounds of every kind, as often as it comes in one, each round in another order.
+    """Yield faults without end: each round has every kind ``often`` times, in a new random order.
 
     >>> from sluicegate.lab.chaos.faults import FAULTS
     >>> twice = [[next(plan).fault.name for _ in range(80)] for plan in (schedule(FAULTS, 7), schedule(FAULTS, 7))]

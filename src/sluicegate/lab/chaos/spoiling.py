@@ -1,4 +1,4 @@
-"""Files of a pipeline deleted, emptied, torn, overwritten, or with one bit flipped, and put back where needed."""
+"""Damages files of a pipeline (delete, empty, truncate, overwrite, flip one bit) and restores them if needed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WAYS: Mapping[str, Callable[[bytes, random.Random], bytes | None]] = {
 
 
 def _newest(folder: Path, pattern: str = "*") -> list[Path]:
-    """Of the files in a folder that have a number for a name, the last."""
+    """The file with the highest number for a name, if any."""
     found = [path for path in folder.glob(pattern) if path.stem.isdigit()]
     return [max(found, key=lambda path: int(path.stem))] if found else []
 
@@ -52,7 +52,7 @@ def _files(layout: Layout, graph: RunningGraph) -> dict[str, list[Path]]:
 
 
 def _states(checkpoint: Path) -> list[Path]:
-    """The newest file of every store."""
+    """The newest file of every state store."""
     found: dict[Path, Path] = {}
     for path in (checkpoint / "state").rglob("*"):
         if path.is_file() and path.suffix in (".changelog", ".zip", ".delta"):
@@ -64,7 +64,7 @@ def _states(checkpoint: Path) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Spoiled:
-    """A file, how it was, and how it is now."""
+    """A damaged file, with its content before and after."""
 
     path: Path
     way: str
@@ -73,7 +73,7 @@ class Spoiled:
     after: bytes | None
 
     def restore(self) -> bool:
-        """As it was, if nobody has written it since."""
+        """Restore the content, unless the file was written since; return whether it was restored."""
         now = self.path.read_bytes() if self.path.exists() else None
         if now != self.after:
             return False
@@ -82,7 +82,7 @@ class Spoiled:
 
 
 def spoil(layout: Layout, graph: RunningGraph, rng: random.Random) -> Spoiled | None:
-    """One file of a folder in which nothing runs; ``None`` where the kind that was drawn has none."""
+    """Damage one file of a pipeline that is not running; ``None`` if the drawn kind has no file or nothing changed."""
     kinds = _files(layout, graph)
     kind, way = rng.choice(sorted(kinds)), rng.choice(sorted(WAYS))
     found = [path for path in kinds[kind] if path.is_file() and path.stat().st_size]

@@ -1,4 +1,4 @@
-"""An application whose sink is PostgreSQL: every batch replaces what an earlier try of it wrote, in one transaction."""
+"""An application whose sink is PostgreSQL: a retried batch replaces its earlier rows in one transaction."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from sluicegate.spark.pipeline.declaration import Pipeline
 
 NAME = "postgres"
 VARIABLE = "SLUICEGATE_CHAOS_DATABASE"
-"""Where the driver finds the server."""
+"""Environment variable with the server's address, for the driver."""
 _KEPT = 7
-"""Of ten rows."""
+"""Of ten rows, those that the operator keeps."""
 TABLE = "create table if not exists taken (batch bigint, id bigint)"
 
 
@@ -30,7 +30,7 @@ def _address() -> str:
 
 
 def write(batch: DataFrame, number: int) -> None:
-    """A batch is there once, however often it is tried."""
+    """Write a batch idempotently: delete the rows of an earlier attempt, insert, in one transaction."""
     lines = "".join(f"{number}\t{row['id']}\n" for row in batch.collect())
     copied = "\\copy taken from stdin" if lines else ""
     asked(_address(), f"{TABLE};\ndelete from taken where batch = {number};\n{copied}", lines)

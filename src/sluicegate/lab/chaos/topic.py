@@ -1,4 +1,4 @@
-"""A topic of a Kafka broker of our own, fed so that every row is in it once, whatever becomes of the broker."""
+"""A Kafka topic on a private broker, fed so that every row is in it exactly once even if the broker is killed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOOK_S = 1.0
 
 @dataclass(slots=True)
 class FedTopic:
-    """``producer`` numbers what it sends, so that the broker drops what comes twice."""
+    """A topic and its idempotent ``producer``: the broker drops records that are sent twice."""
 
     broker: Broker
     name: str
@@ -28,7 +28,7 @@ class FedTopic:
     sent: int = 0
 
     def send(self, rows: Sequence[Mapping[str, object]]) -> None:
-        """Returns once the broker has them all, however long it is away."""
+        """Send rows and wait until the broker has acknowledged all, however long it is down."""
         for one in rows:
             self.producer.produce(self.name, json.dumps(one).encode(), partition=self.sent % _PARTITIONS)
             self.sent += 1
@@ -38,7 +38,7 @@ class FedTopic:
 
 @contextmanager
 def fed_topic(folder: Path) -> Iterator[FedTopic]:
-    """A new topic of a new broker, for as long as the block lasts."""
+    """Create a topic on a new broker that runs within the block."""
     try:
         from confluent_kafka import Producer
 
@@ -49,7 +49,7 @@ def fed_topic(folder: Path) -> Iterator[FedTopic]:
     broker.up()
     try:
         settings = {"bootstrap.servers": broker.address, "log_level": 0, "enable.idempotence": True}
-        producer = Producer({**settings, "message.timeout.ms": 0, "linger.ms": 5})  # tried again for ever
+        producer = Producer({**settings, "message.timeout.ms": 0, "linger.ms": 5})  # retries without limit
         yield FedTopic(broker, broker.topic(_PARTITIONS), producer)
     finally:
         broker.down()

@@ -1,4 +1,4 @@
-"""What faults were seen to do: each with its time to recover, and the answer against the right one."""
+"""The result of a chaos run: recovery time of each fault, and how the answer compares with the right one."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 RECOVERS_WITHIN_S = 240.0
 Told = Callable[[str], None]
-"""Is told every line as it happens."""
+"""Called with each progress line."""
 
 
 @dataclass(slots=True)
 class FaultSeen:
-    """A fault, when it came, what it hit, when all rows of before had come out again, and what was said."""
+    """A fault: when it was injected, its target, seconds to recover (``None``: it did not), messages of the driver."""
 
     at_s: float
     kind: str
@@ -23,7 +23,7 @@ class FaultSeen:
 
 @dataclass(frozen=True, slots=True)
 class ChaosVerdict:
-    """``broken`` are the invariants that do not hold, a line each; ``moves`` the changes of k made by hand."""
+    """The verdict: ``broken`` has one line per violated invariant, ``moves`` counts the plan changes by the load."""
 
     faults: tuple[FaultSeen, ...]
     rows_in: int

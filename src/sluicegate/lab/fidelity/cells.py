@@ -1,4 +1,4 @@
-"""One setting of a fidelity report as cells of a table, for the terminal and for the page."""
+"""Formats one setting of a fidelity report as table cells, for the terminal and the HTML page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEADINGS = (
 
 
 def cells(one: Compared) -> tuple[str, ...]:
-    """In the order of ``HEADINGS``; processors in the order of the operators."""
+    """Cells in the order of ``HEADINGS``; processors in the order of the operators."""
     return (
         f"{one.rate_per_s:,.0f}",
         "/".join(map(str, one.processors.values())),

@@ -1,9 +1,10 @@
-"""How well the models predict an application: measure its operators on a short run, predict allocations, run them.
+"""Compares model predictions with measurements: measure operators in a short run, predict allocations, run them.
 
-1. A short run at several allocations tells the law of each operator's batches (``measured_law``).
-2. The twin (``simulate.twin``) says mean, p95 and rate of allocations that lie well apart; so does the law alone.
-3. Each of them runs for a while at the same rate, then takes a burst; both are compared. In several rounds, if asked: a
-   pause of the machine then hits one round of one setting, and the median of a setting's rounds counts.
+1. From a short run at several allocations the law of each operator's batches is fitted (``measured_law``).
+2. The twin (``simulate.twin``) predicts mean, p95 and rate of allocations with clearly different latency; the law alone
+   predicts the mean.
+3. Each allocation runs for a while at the same rate, then processes a burst; the measured figures are compared with the
+   predicted ones. With several rounds the median counts, so that a pause of the machine in one round has little effect.
 """
 
 from __future__ import annotations
@@ -41,19 +42,19 @@ from sluicegate.policy.pace import paced_mean_s
 from sluicegate.spark.pipeline.runtime import Running, start
 
 _WARM_S = 45.0
-"""Until the JVM has compiled what batches run through: their overhead halves meanwhile."""
+"""Until the JVM has compiled the code of a batch; the overhead of batches halves meanwhile."""
 _LOOK_S = 12.0
 _LOGGED_S = 1.0
 _SETTLE_SHARE = 0.3
 _BURST_S = 3.0
 _NEVER_S = 1e9
-"""The pace while a burst is put on the sources: at once means on all of them before a batch takes any of it."""
+"""The trigger interval while a burst is appended, so that no batch starts before all sources have their rows."""
 _BUSY = (0.8, 1.2, 1.6, 2.4)
-"""Unless a rate is given: so many processors of the busiest operator are at work, whichever makes allocations differ
-most. From one processor to two and four a batch gains most; from there on its tasks cost what they gain."""
+"""Candidate loads if no rate is given, as busy processors of the busiest operator; the one at which allocations differ
+most is used. Going from one processor to two and four speeds a batch up most; beyond, tasks cost what they gain."""
 _MOST_OF_CALM = 3.0
 _CORE_S_A_QUERY = 1.0
-"""A batch takes some 0.1 s of processor time whatever is in it, its tasks 0.03 s each: most of the cores stays free."""
+"""Core-seconds per query and batch. A batch takes about 0.1 s of CPU, each task 0.03 s: most of the cores stay free."""
 _SIMULATED_S, _SEED = 2000.0, 1
 _PLAYED = 120
 
@@ -62,7 +63,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Fidelity:
-    """The outcome for one application at one rate and pace."""
+    """The comparison for one application at one rate and pace."""
 
     app: str
     rate_per_s: float
@@ -86,16 +87,16 @@ def measure_fidelity(
     most: int | Mapping[str, int] | None = None,
     rounds: int = 1,
 ) -> Fidelity:
-    """Compare ``count`` settings: allocations, at ``shares`` of ``rate_per_s`` a source.
+    """Measure and predict ``count`` settings: allocations, at ``shares`` of ``rate_per_s`` per source.
 
-    Each runs for ``seconds`` in each of ``rounds``, there and back again, so that what drifts falls on all alike.
+    Each runs for ``seconds`` in each of ``rounds``, in alternating order, so that drift affects all settings alike.
 
-    With ``total`` only those of so many processors in all, and the one that is predicted best is among them; with
-    ``most`` no operator has more than that, or not the ones it names, as where they compute and cores are few.
+    With ``total`` only allocations of that many processors in all are used, including the one predicted best; ``most``
+    caps the processors of every operator, or of those it names, for CPU-bound operators on few cores.
 
-    Operators where rows come in start a batch every ``pace_s``, the others when there is something to do. Unless told
-    otherwise that is so seldom that the cores of this machine have time for them: back to back, several queries on few
-    cores slow each other down, which no law of single operators knows.
+    Operators that read sources start a batch every ``pace_s``, the others when they have input. By default the pace is
+    slow enough that this machine's cores are mostly idle: back to back, several queries on few cores slow each other
+    down, which a law of single operators does not model.
     """
     if app.rows is None:
         raise BadInput(f"application {app.name!r} makes no rows of its own: there is nothing to compare on")
@@ -118,7 +119,7 @@ def measure_fidelity(
 
 
 def _chosen(trial: _Trial, law: MeasuredLaw, rates: list[float]) -> list[Compared]:
-    """Some that lie apart by the law alone are played out; of those, the ones that lie apart by the twin."""
+    """Simulate settings whose means differ by the law alone; of those choose the ones that differ by the twin."""
     found = [(rate, k) for rate in rates for k in trial.allocations(law, rate)]
     if not found:
         there = trial.slots if trial.total is None else trial.total
@@ -132,7 +133,7 @@ def _chosen(trial: _Trial, law: MeasuredLaw, rates: list[float]) -> list[Compare
 
 
 def _law_mean_s(ways: Topology, rate: float, processors: Processors, pace_s: Mapping[str, float]) -> float:
-    """The law hop by hop along the twin's ways, with half of the feeder's interval before."""
+    """The law's mean latency, summed hop by hop along the twin's paths, plus half of the feeder's interval."""
     k = np.array([processors[name] for name in ways.names], dtype=np.int64)
     stations = stations_of(situation_at(ways, rate))
     return paced_mean_s(stations, k, pace_s) + FEED_S / 2
@@ -147,7 +148,7 @@ def _predicted(trial: _Trial, twin: Twin, law: MeasuredLaw, rate: float, process
 
 @dataclass(slots=True)
 class _Trial:
-    """An application that runs, to be fed at a rate with given processors."""
+    """A running application that is fed at given rates with given allocations."""
 
     app: App
     running: Running
@@ -178,7 +179,7 @@ class _Trial:
         return {n.name: min(n.key_groups, there(n.name)) if n.stateful else there(n.name) for n in nodes}
 
     def learn(self, rate_per_s: float | None, say: Say) -> tuple[float, MeasuredLaw]:
-        """First at a calm rate, which tells how much one processor does; then at the rate to compare at."""
+        """Fit the law: first at a calm rate, for the service rate of a processor; then at the rate to compare at."""
         say(f"warming up for {_WARM_S:g} s")
         for k in (4, 1, 2):
             self.feed(self.app.calm_per_s, self._even(k), _WARM_S / 3)
@@ -194,7 +195,7 @@ class _Trial:
         return rate, self._law(since, fed)
 
     def _telling_rate(self, law: MeasuredLaw) -> float:
-        """The one at which the law sees allocations farthest apart, of those that the machine carries."""
+        """The candidate rate at which the law's means differ most, capped at ``_MOST_OF_CALM`` times the calm rate."""
         most, one = _MOST_OF_CALM * self.app.calm_per_s, max(law.busy(1.0).values())
         ways = twin_of(law.topology, law.visited, returning=law.returning).ways
 
@@ -221,7 +222,7 @@ class _Trial:
         return dict.fromkeys(self.running.graph.doors, self.pace_s)
 
     def feed(self, rate: float, processors: Processors, seconds: float) -> float:
-        """When it began: after a rest, so that all operators where rows come in count their pace from the same row."""
+        """Feed and drain; return the start time. Waits first, so that all operators at the sources start in phase."""
         self.running.set_processors(processors)
         time.sleep(2 * self.pace_s)
         began_s = time.time()
@@ -237,7 +238,7 @@ class _Trial:
         return began_s
 
     def _burst(self, rate: float) -> float:
-        """Rows of a source a second while the slowest operator works off what was put before it at once."""
+        """Rows per second and source at which the slowest operator processes a burst that is appended at once."""
         since, rows = time.time(), int(rate * _BURST_S)
         self.running.set_paces(dict.fromkeys(self.paces, _NEVER_S))
         for source in self.running.graph.sources:

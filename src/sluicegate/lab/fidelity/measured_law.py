@@ -1,4 +1,4 @@
-"""What a short run has told of a pipeline's operators: the law of their batches, their scatter, who sees how much."""
+"""Fits operator laws from the batches of a short run: costs, variability, and rows per source row."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _LEAST_OWN_S = 0.01
 
 @dataclass(frozen=True, slots=True)
 class MeasuredLaw:
-    """``topology`` carries the fitted costs; ``visited`` is rows for each row of one source; ``r2`` of each fit;
-    ``returning`` the share of an operator's rows that came round a loop.
+    """Fitted laws: ``topology`` has the costs; ``visited`` is an operator's rows per row of one source; ``r2`` is
+    of each fit; ``returning`` is the share of an operator's rows that came back through a loop.
 
-    ``noise_scv`` is of what a batch costs beside its rows: planning, launching, committing. There batches differ; the
-    work of many rows added up hardly varies.
+    ``noise_scv`` is the squared coefficient of variation of a batch's overhead: planning, launching, committing. That
+    part varies between batches; the sum of the work of many rows hardly does.
     """
 
     topology: Topology
@@ -32,11 +32,11 @@ class MeasuredLaw:
     returning: Mapping[str, float] = field(default_factory=dict)
 
     def busy(self, rate_per_s: float) -> dict[str, float]:
-        """Processors of each operator that would be at work."""
+        """Mean number of busy processors of each operator at this rate."""
         return {o.name: rate_per_s * self.visited[o.name] / o.service_per_s for o in self.topology.operators}
 
     def burst_per_s(self, rows: float, processors: Mapping[str, int]) -> float:
-        """Rows of a source a second when ``rows`` of them wait: the slowest operator takes its share in one batch."""
+        """Rows per second and source for a burst of ``rows``: the slowest operator processes its part in one batch."""
         taken = (
             batch_s(rows * self.visited[o.name], processors[o.name], o.service_per_s, o.batch)
             for o in self.topology.operators
@@ -46,7 +46,7 @@ class MeasuredLaw:
 
 
 def measured_law(topology: Topology, records: Records, fed_rows: float) -> MeasuredLaw:
-    """All warm batches weigh alike; ``fed_rows`` is what each source was fed meanwhile."""
+    """Fit the laws to all warm batches, equally weighted; ``fed_rows`` is the rows fed to each source meanwhile."""
     warm = {name: [r for r in found if r.rows and not r.cold] for name, found in records.items()}
     batches = {
         name: tuple(Batch(float(r.rows), r.processors, r.duration_s, r.work_s) for r in found)
@@ -68,9 +68,9 @@ def measured_law(topology: Topology, records: Records, fed_rows: float) -> Measu
 
 
 def _returning(topology: Topology, records: Records, fed_rows: float) -> dict[str, float]:
-    """Of the operators that a loop leads to: what they took beyond what came from before them.
+    """For operators at the end of a loop edge: the share of input that did not come over the forward edges.
 
-    Counted in rows of the sources (births), as latency is: an operator may make many rows of one.
+    Counted in source rows (births), as latency is, since an operator may emit many rows for one.
     """
 
     def came_from(edge: Edge) -> float:
@@ -86,7 +86,7 @@ def _returning(topology: Topology, records: Records, fed_rows: float) -> dict[st
 
 
 def _costs(law: BatchLaw, records: list[BatchRecord]) -> BatchCosts:
-    """The commit is what of a batch comes after its rows are published."""
+    """Batch costs; the commit is the part of a batch after its rows are published (median)."""
     commits = [r.started_s + r.duration_s - r.published_s for r in records]
     commit_s = max(statistics.median(commits), 0.0) if commits else 0.0
     return BatchCosts(law.overhead_s, law.per_task_s, commit_s)
@@ -101,7 +101,7 @@ def _own_s(law: BatchLaw, record: BatchRecord) -> float:
 
 
 def _beside_rows(law: BatchLaw, record: BatchRecord) -> float:
-    """What a batch took beside its rows, as a multiple of what the law says."""
+    """The measured overhead of a batch as a multiple of the law's overhead."""
     own_s = max(_own_s(law, record), _LEAST_OWN_S)
     return 1 + (record.duration_s - _expected_s(law, record)) / own_s
 

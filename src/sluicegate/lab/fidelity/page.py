@@ -1,4 +1,4 @@
-"""Predicted against measured as one page of HTML that needs nothing else: a scatter, and a table an application."""
+"""Renders predicted against measured as a self-contained HTML page: a scatter plot, and a table per application."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ svg { max-width: 560px; } .same { stroke: var(--soft); } .band { fill: var(--rul
 
 
 def fidelity_page(found: Sequence[Fidelity]) -> str:
-    """The page for some applications."""
+    """The HTML page for these applications."""
     keys = "".join(
         f'<span class="key" style="background:{_colour(i)}"></span>{escape(one.app)}' for i, one in enumerate(found)
     )
@@ -33,7 +33,7 @@ def fidelity_page(found: Sequence[Fidelity]) -> str:
 
 
 def scatter(found: Sequence[Fidelity]) -> str:
-    """Both axes logarithmic and alike, so that a ratio is a distance from the diagonal."""
+    """An SVG scatter plot; both axes have the same log scale, so a ratio is a distance from the diagonal."""
     values = [v for one in found for s in one.settings for v in (s.predicted.mean_s, s.measured.mean_s)]
     low, high = min(values) / 1.25, max(values) * 1.25
     x, y = Axis(low, high, _EDGE, _SIZE - 12, log=True), Axis(low, high, _SIZE - _EDGE, 12, log=True)
@@ -52,7 +52,7 @@ def scatter(found: Sequence[Fidelity]) -> str:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Round seconds between the two: every digit of each decade, or only 1, 2 and 5 where those would be too many.
+    """Round seconds between the two: every digit of each decade, or only 1, 2 and 5 if those are too many.
 
     >>> _ticks(3.1, 8.5), _ticks(0.4, 12.0)
     ([4.0, 5.0, 6.0, 7.0, 8.0], [0.5, 1.0, 2.0, 5.0, 10.0])

@@ -1,4 +1,4 @@
-"""Which allocations to compare a model on, and how predictions and measurements compare."""
+"""Chooses allocations on which to test a model, and compares predictions with measurements."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from itertools import combinations, islice, pairwise, product
 Processors = Mapping[str, int]
 _BUSIEST = 0.85
 _LEVELS = ((1.0, 0), (2.0, 2), (1.0, 1), (1.5, 2), (3.0, 4))
-"""Times just enough, and at least so many more; the telling ones first, for pipelines of many operators."""
+"""(Factor on the least sufficient processors, least increment). The most useful come first: pipelines of many operators
+use only the first ones."""
 _MOST_COMBINED = 1500
 _WIDEST = 6.0
-"""Slower by more than this than the fastest takes longer to settle than anybody waits."""
+"""Settings slower than the fastest by more than this factor are left out: they take too long to settle."""
 _SAME_GAP = 1.0005
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """``rate_per_s`` is of one source's rows while many wait."""
+    """Mean and p95 latency; ``rate_per_s`` is the rows per second of one source while it works off a burst."""
 
     mean_s: float
     p95_s: float
@@ -42,7 +43,7 @@ def typical(rounds: Sequence[Figures]) -> Figures:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One setting: what the twin said, what the law alone said of the mean, and what was measured, once it was."""
+    """One setting: prediction of the twin, mean predicted by the law alone, and measurement (NaN until measured)."""
 
     rate_per_s: float
     processors: Processors
@@ -52,12 +53,12 @@ class Compared:
 
     @property
     def error(self) -> float:
-        """Of the mean, as a share of what was measured; above 0 is predicted too slow."""
+        """Relative error of the predicted mean; above 0 the prediction is too slow."""
         return self.predicted.mean_s / self.measured.mean_s - 1
 
 
 def allocations(busy: Mapping[str, float], most: Mapping[str, int], slots: int) -> list[dict[str, int]]:
-    """Every operator from just enough to twice that and a little more, in all combinations, within what there is.
+    """All combinations of operator sizes from just enough (at most 85% busy) upward by ``_LEVELS``, within the limits.
 
     >>> allocations({"a": 0.8, "b": 1.6}, {"a": 2, "b": 4}, slots=4)
     [{'a': 1, 'b': 2}, {'a': 1, 'b': 3}, {'a': 2, 'b': 2}]
@@ -75,7 +76,7 @@ def allocations(busy: Mapping[str, float], most: Mapping[str, int], slots: int) 
 
 
 def splits(busy: Mapping[str, float], most: Mapping[str, int], total: int) -> list[dict[str, int]]:
-    """All ways to give ``total`` processors to operators so that each keeps up: what DRS chooses from.
+    """All ways to split ``total`` processors such that each operator keeps up: the choices that DRS has.
 
     >>> splits({"a": 0.8, "b": 1.6}, {"a": 2, "b": 4}, total=5)
     [{'a': 1, 'b': 4}, {'a': 2, 'b': 3}]
@@ -91,7 +92,7 @@ def _enough(busy: Mapping[str, float]) -> dict[str, int]:
 
 
 def spread_out(means_s: Sequence[float], count: int) -> list[int]:
-    """The numbers of ``count`` settings whose means lie as far apart as can be: their least ratio is the largest.
+    """Indices of ``count`` settings whose means differ most: the smallest ratio between neighbours is maximal.
 
     >>> spread_out([1.0, 1.05, 2.0, 4.0, 3.9, 60.0], 3)
     [0, 2, 3]
@@ -105,18 +106,18 @@ def spread_out(means_s: Sequence[float], count: int) -> list[int]:
             low, chosen = gap, apart
         else:
             high = gap
-    # the slowest of all is as far from the last but one, or farther
+    # replacing the last one by the slowest can only widen the gap
     return [i for _, i in (chosen if len(chosen) <= count else [*chosen[: count - 1], usable[-1]])]
 
 
 def least_gap(means_s: Sequence[float], count: int) -> float:
-    """The ratio of the two that are nearest, of ``count`` settings that lie as far apart as can be."""
+    """The smallest ratio between neighbours in ``spread_out``; 1 if there are fewer than ``count`` settings."""
     chosen = [means_s[i] for i in spread_out(means_s, count)] if means_s else []
     return min((slower / faster for faster, slower in pairwise(chosen)), default=1.0) if len(chosen) == count else 1.0
 
 
 def _apart(ordered: Sequence[tuple[float, int]], gap: float) -> list[tuple[float, int]]:
-    """From the fastest on, each at least ``gap`` times the one before."""
+    """Greedy choice from the fastest on, each at least ``gap`` times the one before."""
     found = [ordered[0]]
     for one in ordered[1:]:
         if one[0] >= gap * found[-1][0]:
@@ -129,7 +130,7 @@ def median_error(compared: Iterable[Compared]) -> float:
 
 
 def pairs_in_order(compared: Sequence[Compared], what: Callable[[Compared], float]) -> tuple[int, int]:
-    """How many pairs of settings come in the order in which ``what`` puts them, and how many pairs there are."""
+    """The number of pairs of settings whose measured means have the order of ``what``, and of all pairs."""
     pairs = list(combinations(compared, 2))
     right = sum((what(a) - what(b)) * (a.measured.mean_s - b.measured.mean_s) > 0 for a, b in pairs)
     return right, len(pairs)

@@ -1,1 +1,1 @@
-"""Capacity measured on Spark: what an operator does with tau tasks in one slot, and what an application sustains."""
+"""Measures capacity on Spark: rate of an operator with tau tasks in one slot, sustainable rate of an application."""

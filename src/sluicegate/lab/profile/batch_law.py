@@ -1,4 +1,4 @@
-"""The law of an operator's batches, over all batches of all trials, and what it says of the time beside the rows."""
+"""Fits the micro-batch law of an operator to all batches of all trials, and derives the overhead of a batch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class BatchFigures:
 
 
 def batch_figures(operator: str, trials: Sequence[Trial]) -> BatchFigures:
-    """The micro-batch law over all batches of all trials."""
+    """Fit the micro-batch law to all batches of all trials."""
     seen = [Batch(float(rows), k, seconds) for trial in trials for rows, k, seconds in trial.batches]
     guess = Operator(operator, _GUESSED_PER_S, batch=_GUESSED)
     law = BatchFits.start((guess,), forget=1.0).learn({operator: tuple(seen)}).laws()[operator]
@@ -42,9 +42,9 @@ def batch_figures(operator: str, trials: Sequence[Trial]) -> BatchFigures:
 
 
 def overhead_of(operator: str, trials: Sequence[Trial], threads: int, idle_s: float) -> float:
-    """What a batch in so many tasks takes beside its rows: by the law where it fits, else a nearly empty batch.
+    """Overhead of a batch with ``threads`` tasks: by the law if it fits, else the time of a nearly empty batch.
 
-    Nearly empty batches are few, and a machine that was busy just then would make every capacity look larger.
+    Nearly empty batches are few; if the machine was busy during them, every capacity would be overestimated.
     """
     law = batch_figures(operator, trials)
     if law.batches < _ENOUGH_BATCHES or law.r2 < _ENOUGH_R2:

@@ -1,22 +1,22 @@
-"""Which trial comes next: the one that narrows what is known of the peak rate most.
+"""Chooses the next trial: the one that narrows the uncertainty of the peak rate most.
 
-What is known of tau threads is a bracket: the highest rate that was stable and the lowest above it that was not.
-Relative to its upper end the bracket's width says how little is known:
+The peak rate of tau threads is known as a bracket: the highest stable rate, and the lowest unstable rate above it. Its
+relative width measures the uncertainty:
 
     nothing tried, or nothing stable     1
-    stable, never unstable               1/2, or 0.9 where its batches were too short to tell the capacity
+    stable, never unstable               1/2, or 0.9 if its batches were too short to estimate the capacity
     both                                 (high - low) / high
 
-The widest is next, of equals the fewest threads; so every thread count gets a point before any gets a second digit. A
-count is tried once the one before it has a point and is not flat: where twice the threads bring less than ``_FLAT``
-more, no larger count is tried. It ends when every bracket is narrower than ``NARROW``.
+The widest bracket is tried next, ties go to the fewest threads; so every thread count gets a first point before any is
+refined. A thread count is tried once the one before it has a stable rate and is not flat: if doubling the threads gains
+less than ``_FLAT``, no larger count is tried. The search ends when every bracket is narrower than ``NARROW``.
 
-A trial that was not stable is doubted while a larger count was stable with more rows a task: tasks that share a core
-do not become quicker by being more, so the machine was cold or busy. It is left out and the count tried again, twice;
-where that is contradicted too, all of them count.
+An unstable trial is doubted if a larger thread count was stable with more rows per task: more tasks on a shared core
+cannot be faster each, so the machine was cold or busy. The trial is left out and the count retried, up to twice; if
+that is contradicted too, all its trials count.
 
-The rate within a bracket is what batches say of the capacity (``capacity_per_s``), where that lies inside, else the
-middle. Between thread counts it is carried over in proportion.
+The rate to try within a bracket is the capacity estimated from batches (``capacity_per_s``) if it lies inside, else the
+geometric mean. A thread count without trials starts at the rate of a smaller one, scaled in proportion.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from statistics import median
 from sluicegate.lab.profile.trials import Trial
 
 NARROW = 0.08
-"""Brackets as narrow as this are not tried again: half of it costs two more trials a count, and machines vary more."""
+"""Brackets this narrow are done: half of it costs two more trials per count, and machines vary by more than that."""
 _FLAT = 0.05
 _UP, _DOWN = 1.12, 0.85
 _MORE_A_TASK, _DOUBTS = 1.1, 2
 LEAST_PER_S = 0.5
-"""An operator that is unstable at this rate does not keep up at all."""
+"""The lowest rate that is tried; an operator unstable at it does not keep up at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
-    """What trials tell of one thread count."""
+    """Bounds on the peak rate of one thread count, from its trials."""
 
     threads: int
     low_per_s: float = 0.0
@@ -57,14 +57,14 @@ class Bracket:
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """A trial to make."""
+    """The next trial: thread count and rate."""
 
     threads: int
     rate_per_s: float
 
 
 def counts(most: int) -> tuple[int, ...]:
-    """The thread counts that are tried.
+    """The thread counts to try: powers of two, and ``most``.
 
     >>> counts(8), counts(6)
     ((1, 2, 4, 8), (1, 2, 4, 6))
@@ -74,7 +74,7 @@ def counts(most: int) -> tuple[int, ...]:
 
 
 def believed(trials: Sequence[Trial]) -> list[Trial]:
-    """The trials without those that are doubted.
+    """The trials without doubted ones (see the module docstring).
 
     >>> cold = Trial(1, 90.0, 0.3, 1.0, 0.5, 0, 1.0, ())
     >>> warm = Trial(2, 300.0, 0.0, 1.0, 0.5, 0, 1.0, ())
@@ -92,10 +92,10 @@ def _contradicted(trial: Trial, trials: Sequence[Trial]) -> bool:
 
 
 def known_of(threads: int, trials: Iterable[Trial], overhead_s: float, longest_s: float) -> Bracket:
-    """The bracket of one thread count, and what its batches say of the capacity.
+    """The bracket of one thread count, with the capacity estimated from its largest batches.
 
-    A batch of n rows that took b seconds did them in b - overhead; a rate r is stable with batches of up to
-    ``longest_s`` where overhead + r longest / capacity <= longest.
+    A batch of n rows that took b seconds spent b - overhead on its rows; a rate r is stable with batches of up to
+    ``longest_s`` if overhead + r longest / capacity <= longest.
 
     >>> trial = Trial(1, 90.0, 0.0, 1.0, 0.5, 0, 1.0, ((180, 1, 2.0),))
     >>> known_of(1, [trial], overhead_s=0.2, longest_s=2.0)
@@ -113,7 +113,7 @@ def known_of(threads: int, trials: Iterable[Trial], overhead_s: float, longest_s
 
 
 def next_trial(known: Sequence[Bracket], first_per_s: float) -> Next | None:
-    """The trial to make, ``None`` where all is known well enough; ``known`` has the counts there may be, rising.
+    """The next trial, ``None`` if every bracket is narrow enough; ``known`` has all thread counts, ascending.
 
     >>> next_trial([Bracket(1), Bracket(2)], first_per_s=40.0)
     Next(threads=1, rate_per_s=40.0)
@@ -130,7 +130,7 @@ def next_trial(known: Sequence[Bracket], first_per_s: float) -> Next | None:
 
 
 def reached(known: Sequence[Bracket]) -> list[Bracket]:
-    """The counts up to the first that has no point, or that gains nothing over the one before."""
+    """The counts up to the first without a stable rate, or the first that is flat against the one before."""
     found: list[Bracket] = []
     for one in known:
         found.append(one)
@@ -163,7 +163,7 @@ def _rate(one: Bracket, known: Sequence[Bracket], first_per_s: float) -> float:
 
 
 def _guess(one: Bracket, known: Sequence[Bracket], first_per_s: float) -> float:
-    """In proportion to the largest count before it that was tried, a little below."""
+    """95% of the proportional rate of the largest smaller count that was tried."""
     before = [k for k in known if k.threads < one.threads and (k.capacity_per_s or k.low_per_s)]
     if not before:
         return first_per_s

@@ -1,11 +1,11 @@
-"""`profile APP --mst`: what an application sustains on m nodes, measured, and the curve through it.
+"""`profile APP --mst`: measures the maximum sustainable throughput of an application on m nodes and fits a curve.
 
 The sources are filled ahead and the application runs flat out on 1, 2, 4, ... nodes (``mst_bench``). The throughput of
-the operator that lets least through is sampled over as long as three batches take; a size counts once K of the last N
-samples are within delta of the one before, or the mean of 2 N is known that well (``model.mst_measuring``). Both models
-are fitted to the samples of all sizes; where they differ by more than 5% at a size that was not measured, the size
-where they differ most is measured too and decides between them. Sizes that were measured are kept in OUT/APP.mst.jsonl
-as they come: the same command goes on where it was ended.
+the slowest operator is sampled over the duration of three batches; a size is done once K of the last N samples are
+within delta of the one before, or the mean of 2 N is known that well (``model.mst_measuring``). Both models are fitted
+to the samples of all sizes; if they differ by more than 5% at a size that was not measured, the size where they differ
+most is measured too and decides between them. Measured sizes are appended to OUT/APP.mst.jsonl, so that the same
+command resumes after an interruption.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ LATEST, STEADY = 5, 4
 """N and K of the paper."""
 _MOST_NODES = 64
 _LEAST_SAMPLES = LATEST + 3
-"""A size whose nodes are there may take as long as so many samples, however little time is left: on a busy machine
-the nodes alone may have used its share up."""
+"""Once its nodes have started, a size gets time for at least this many samples, however little is left: on a busy
+machine the start of the nodes may have used up its share."""
 _OVERHEAD = 1.6
-"""What a batch takes with what it costs beside its rows, over ``batch_s``."""
+"""Duration of a batch including its overhead, relative to ``batch_s``."""
 _CLEARLY = 0.9
 _95 = 1.96
 
@@ -54,10 +54,10 @@ class NotConverged(SluicegateError):
 
 @dataclass(frozen=True, slots=True)
 class MstSettings:
-    """How it is measured. Sizes measured under other settings, by another machine or version are not taken over.
+    """Settings of the measurement. Sizes measured with other settings, on another machine or version are not reused.
 
-    ``batch_s`` is how long a batch takes flat out: what a batch costs beside its rows is paid that much more rarely.
-    ``delta`` is how far a sample may be from the one before. ``source`` tells versions of a user's file apart.
+    ``batch_s`` is the target duration of a batch flat out; longer batches pay their overhead less often. ``delta`` is
+    the allowed relative difference between consecutive samples. ``source`` distinguishes versions of a user's file.
     """
 
     slots_per_node: int = 4
@@ -68,7 +68,7 @@ class MstSettings:
 
     @property
     def least_s(self) -> float:
-        """What a size takes at least."""
+        """Least time for measuring one size."""
         return _LEAST_SAMPLES * SAMPLE_BATCHES * self.batch_s * _OVERHEAD
 
     def __post_init__(self) -> None:
@@ -82,7 +82,7 @@ class MstSettings:
 
 @dataclass(frozen=True, slots=True)
 class MstTrial:
-    """One size: its throughput samples, the operator that let least through, and what its nodes took to be warm."""
+    """One size: its throughput samples, the slowest operator, and the startup time of its nodes until warm."""
 
     nodes: int
     samples_per_s: tuple[float, ...]
@@ -116,7 +116,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class MstMeasured:
-    """What was measured: the capacity file and where it lies, the curve, and how its model was chosen."""
+    """The result: the capacity file and its path, the curve, and how its model was chosen."""
 
     file: CapacityFile
     path: Path
@@ -126,7 +126,7 @@ class MstMeasured:
     notes: tuple[str, ...] = ()
 
     def document(self) -> dict[str, object]:
-        """As `profile --mst --json` prints it."""
+        """The output of `profile --mst --json`."""
         return {
             "app": self.file.app,
             "mst": [
@@ -155,7 +155,7 @@ def measure_mst(
 ) -> MstMeasured:
     """Measure the sizes ``nodes`` within about ``minutes`` once Spark is warm, and write OUT/APP.mst.toml.
 
-    Once ``leave`` is set it ends as by Ctrl-C: what was measured is kept, nothing is left running.
+    Setting ``leave`` acts like Ctrl-C: measured sizes are kept, and no process is left running.
     """
     sizes, settings, say = checked_sizes(nodes), settings or MstSettings(), progress or (lambda text: None)
     if not minutes > 0 or not math.isfinite(minutes):
@@ -168,7 +168,7 @@ def measure_mst(
     run = _Run(app, settings, log, say, leave or threading.Event(), 60 * minutes, known, starting)
     try:
         run.measure(sizes)
-    except BaseException:  # Ctrl-C too: what there is, is written
+    except BaseException:  # also on Ctrl-C: write the sizes measured so far
         so_far = tuple(size for size in sizes if size in known)
         if so_far:
             say(f"what was measured is in {_written(app, settings, run, so_far, out).path}")
@@ -177,7 +177,7 @@ def measure_mst(
 
 
 def checked_sizes(nodes: Sequence[int]) -> tuple[int, ...]:
-    """Rising, each once.
+    """The sizes in ascending order, without duplicates.
 
     >>> checked_sizes([4, 1, 2, 2])
     (1, 2, 4)
@@ -192,13 +192,13 @@ def checked_sizes(nodes: Sequence[int]) -> tuple[int, ...]:
 
 @dataclass(slots=True)
 class _Log:
-    """Trials of one application as they come, a line each, with the conditions they were measured under."""
+    """Log of the trials of one application, one line each, with the conditions of the measurement."""
 
     path: Path
     conditions: dict[str, object]
 
     def read(self) -> list[MstTrial]:
-        """Those under the same conditions; the last of a size counts."""
+        """The trials under the same conditions; the last one of a size counts."""
         found: dict[int, MstTrial] = {}
         for line in self.path.read_text("utf-8").splitlines() if self.path.exists() else ():
             try:
@@ -206,7 +206,7 @@ class _Log:
                 same = told["conditions"] == self.conditions
                 trial = MstTrial(**{**told["trial"], "samples_per_s": tuple(told["trial"]["samples_per_s"])})
             except (ValueError, KeyError, TypeError):
-                continue  # half a line of a run that was killed
+                continue  # incomplete line of a killed run
             if same:
                 found[trial.nodes] = trial
         return list(found.values())
@@ -222,7 +222,7 @@ def _conditions(app: App, settings: MstSettings) -> dict[str, object]:
 
 @dataclass(slots=True)
 class _Run:
-    """The measurement: what is known, and the bench once something has to be measured."""
+    """A measurement: the sizes known so far; starts the bench only if one has to be measured."""
 
     app: App
     settings: MstSettings
@@ -235,12 +235,12 @@ class _Run:
     notes: list[str] = field(default_factory=list)
     fresh: int = 0
     slowest_s: float = 0.0
-    """What the slowest size took so far."""
+    """Time of the slowest size so far."""
     until_s: float = 0.0
-    """When the time for measuring is over; it begins once Spark is warm."""
+    """Deadline of the measurement; its time starts once Spark is warm."""
 
     def measure(self, sizes: tuple[int, ...]) -> None:
-        """All sizes that are not known, then the one that decides between the models."""
+        """Measure all unknown sizes, then the one that decides between the models."""
         missing = [size for size in sizes if size not in self.known]
         if not missing and (not self.settings.validate or self._deciding(sizes) is None):
             return
@@ -267,23 +267,23 @@ class _Run:
                 self._validate(at_work, deciding)
 
     def _deciding(self, sizes: tuple[int, ...]) -> int | None:
-        """The size where the models differ most, unless one beside the training sizes was measured already."""
+        """The size where the models differ most; ``None`` if a validation size was measured already."""
         if any(trial.use == "validation" and trial.nodes not in sizes for trial in self.known.values()):
             return None
         if not all(size in self.known for size in sizes):
-            return sizes[-1]  # there is something to measure first
+            return sizes[-1]  # not ``None``: training sizes are still missing
         training = samples_of((size, rate) for size in sizes for rate in self.known[size].samples_per_s)
         return most_disagreeing(fit_model(training, 1, 2 * sizes[-1]), fit_model(training, 2, 2 * sizes[-1]))
 
     def _validate(self, at_work: MstBench, size: int) -> None:
-        """A size that does not come or settle leaves the choice to the training error."""
+        """Measure the validation size; if that fails the training error chooses the model."""
         try:
             self._one(at_work, size, "validation", 0)
         except SluicegateError as problem:
             self.notes.append(f"no validation at {_count(size)}: {problem}")
 
     def _one(self, at_work: MstBench, size: int, use: Use, left: int) -> None:
-        """``left`` training sizes come after this one."""
+        """Measure one size; ``left`` training sizes come after it."""
         began_s = time.monotonic()
         share_s = self._time_for_one(began_s, left)
         self.say(f"{_count(size)}: starting, {left} sizes after it, at most {share_s:.0f} s for this one")
@@ -292,7 +292,7 @@ class _Run:
         until_s = max(began_s + share_s, time.monotonic() + self.settings.least_s)
         processors = at_work.spread_over(slots)
         self._until_told(at_work, size, 1, until_s)
-        processors = at_work.spread_over(slots)  # flat out the costs of a row are known better than from the warm-up
+        processors = at_work.spread_over(slots)  # again, with row costs measured flat out instead of from the warm-up
         limit, samples = self._until_steady(at_work, size, until_s, left)
         took_s = time.monotonic() - began_s
         trial = MstTrial(size, tuple(samples), limit, processors, use, fleet.startup_s, round(took_s, 1))
@@ -303,15 +303,15 @@ class _Run:
         self.say(f"{_count(size)}: {trial.rate_per_s:.4g} rows/s, sd {trial.sd_per_s:.3g}, limited by {limit}")
 
     def _time_for_one(self, now_s: float, left: int) -> float:
-        """An equal share of what is left, or more where the sizes so far took less than theirs.
+        """An equal share of the time left, or more if the sizes so far took less than theirs.
 
-        Validation comes out of what remains: without it the training error chooses the model.
+        Validation uses what remains; without it the training error chooses the model.
         """
         there_s, least_s = self.until_s - now_s, self.settings.least_s
         return max(there_s / (left + 1), there_s - left * max(self.slowest_s, least_s) if self.fresh else 0.0, least_s)
 
     def _until_told(self, at_work: MstBench, size: int, samples: int, until_s: float) -> None:
-        """Until the slowest operator gave so many samples; none in the time there is means that no batch ends."""
+        """Wait until the slowest operator has this many samples; ``NotConverged`` at the deadline."""
         if not at_work.wait(lambda: len(_slowest(at_work)[1]) >= samples, until_s - time.monotonic()):
             raise NotConverged(_no_batches(size))
 
@@ -344,17 +344,17 @@ class _Run:
         return limit, samples[-max(self._settled(samples), LATEST) :]
 
     def _settled(self, samples: Sequence[float]) -> int:
-        """How many of the last samples tell the throughput; 0 while it has not settled."""
+        """How many of the last samples give the throughput; 0 while it has not settled."""
         if converged(samples, LATEST, STEADY, self.settings.delta):
             return LATEST
         return 2 * LATEST if mean_known(samples, LATEST, self.settings.delta) else 0
 
 
 def _slowest(at_work: MstBench) -> tuple[str, list[float]]:
-    """The operator that lets least through, and its samples; none before all that read a source have some.
+    """The operator with the lowest throughput, and its samples; none until all operators at the sources have some.
 
-    Flat out all let the same through before long, since those at the sources wait for the others. So one that reads a
-    source stands for all, as its batches are the most even, unless another lets clearly less through.
+    Flat out all operators soon have the same throughput, since those at the sources wait for the others. So one at a
+    source is used, as its batches are the most even, unless another one is clearly slower (below ``_CLEARLY``).
     """
     rates = {name: samples for name, samples in at_work.rates().items() if samples}
     if not all(door in rates for door in at_work.doors):

@@ -1,8 +1,8 @@
-"""The bench for sustainable throughput: an application flat out on a cluster of local workers that it has to itself.
+"""The bench for sustainable throughput: runs an application flat out on a private cluster of local workers.
 
 A master, workers and a Spark session are started for the measurement and end with it, also when it is interrupted. The
-sources are kept filled ahead of what was taken, so that no operator ever waits for rows. Nodes are asked for as a run
-asks for them: through the plan, by the same ``Fleet``, which also measures how long they take to be warm.
+sources are kept filled ahead of the readers, so that no operator at a source waits for rows. Nodes are requested as in
+a run: through the plan, by the same ``Fleet``, which also measures how long they take to be warm.
 """
 
 from __future__ import annotations
@@ -38,31 +38,31 @@ from sluicegate.spark.pipeline.runtime import Running, start
 from sluicegate.spark.session import spark_session, stop_spark
 
 NODES_S = 240.0
-"""How long nodes may take to come; on two busy cores four took 40 s."""
+"""Deadline for nodes to start; on two busy cores four took 40 s."""
 _WORKER_MEMORY, _EXECUTOR_MEMORY = "1g", "512m"
 NODE_MB = 3072
-"""What a node's executor with its Python workers may take before it is ended: with four waiting tasks it takes a third
-of that, and an application that keeps on growing would take the whole machine's."""
+"""Memory limit of a node's executor with its Python workers; beyond it the executor is killed. With four waiting tasks
+it uses a third of that; an application whose memory keeps growing would take all of the machine's."""
 _MEMORY_EVERY_S = 1.0
 _WARM_UP_ROWS = (20, 20, 20, 60, 120, 240)
 _AHEAD_BATCHES = 3
-"""So many batches wait at the sources: with one, the next could come late; more only take up the disk."""
+"""Batches kept waiting at the sources: with one, the next could be late; more only use disk space."""
 _BEHIND_BATCHES = 2
-"""An operator waits when those after it are so many batches behind: else the first would use slots for rows that the
-last cannot take."""
+"""An operator pauses when its readers are this many batches behind; otherwise the first would use slots for rows that
+the last cannot process."""
 _LEAST_ROWS = 20
 Starting = Callable[[], AbstractContextManager[object]]
-"""Makes what stands around the start of Spark."""
+"""Creates a context that is open while Spark starts."""
 SAMPLE_BATCHES = 3
-"""A sample is the throughput over as long as so many batches take: single ones alternate by a tenth, as the operators'
-batches fall together or apart."""
+"""A sample is the throughput over the duration of this many batches; single batches vary by a tenth, depending on
+whether batches of different operators overlap."""
 
 
 @dataclass(slots=True)
 class MemoryGuard:
-    """Ends executors that take more than a node's memory, from a thread: the warm-up may be what does not end.
+    """Kills executors that exceed a node's memory. It runs in a thread, so that it also works during the warm-up.
 
-    Linux only, as it is read from ``/proc``.
+    Linux only: reads ``/proc``.
     """
 
     app: str
@@ -77,7 +77,7 @@ class MemoryGuard:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Within the block; what failed because executors were ended is told as what it is."""
+        """Watch within the block; a failure caused by killed executors is raised as the memory problem."""
         thread = threading.Thread(target=self._watch, name="sluicegate-memory", daemon=True)
         thread.start()
         try:
@@ -107,7 +107,7 @@ class MemoryGuard:
 
 @dataclass(slots=True)
 class MstBench:
-    """A running application, its sources and what its batches have told so far."""
+    """A running application, the feeds of its sources, and its batch records so far."""
 
     app: App
     running: Running
@@ -120,7 +120,7 @@ class MstBench:
     chunk: int = 100
     """Rows of one batch."""
     began_s: float = 0.0
-    """Batches before then do not count."""
+    """Batches that started earlier do not count."""
     guard: MemoryGuard | None = None
 
     @property
@@ -128,7 +128,7 @@ class MstBench:
         return self.running.graph.doors
 
     def look(self) -> None:
-        """Read what batches told, keep the sources filled, and stop where that was asked for or something failed."""
+        """Read new batch records and refill the sources; raise if a stop was asked for or something failed."""
         if self.leave.is_set():
             raise KeyboardInterrupt
         if self.guard is not None:
@@ -142,7 +142,7 @@ class MstBench:
                 feed.append(self.app.rows(source, feed.rows, max(self.chunk // 4, 1)))
 
     def wait(self, done: Callable[[], bool], timeout_s: float, every_s: float = 0.25) -> bool:
-        """Look until ``done``, which is what it returns, or for so long."""
+        """Poll until ``done()`` or the timeout; return whether it was done."""
         until_s = time.monotonic() + timeout_s
         while True:
             self.look()
@@ -153,7 +153,7 @@ class MstBench:
             time.sleep(every_s)
 
     def set_nodes(self, nodes: int) -> FleetSeen:
-        """Ask for so many nodes and wait until they are warm."""
+        """Request this many nodes and wait until they are warm."""
         plan = PlanFile(self.running.layout.plan)
         now = plan.read()
         plan.write(replace(now, version=now.version + 1, executors=nodes, nodes=nodes, leaving=()))
@@ -178,7 +178,7 @@ class MstBench:
         return read_fleet(self.running.layout.fleet_seen, time.time())
 
     def spread_over(self, slots: int) -> dict[str, int]:
-        """Cut batches for so many slots, by what operators were measured to take; from now on batches count."""
+        """Allocate ``slots`` and set batch sizes from the measured operator costs; batches count from now on."""
         topology, limits = self.topology(), self._limits()
         processors = spread(topology, slots, limits)
         self.chunk = max(int(sustained_per_s(topology, processors) * self.batch_s), _LEAST_ROWS)
@@ -194,24 +194,25 @@ class MstBench:
         return processors
 
     def visits(self) -> dict[str, float]:
-        """Rows that each operator took for one row of a source."""
+        """Rows that each operator read per row of a source."""
         rows = {name: sum(r.rows for r in found) for name, found in self.records.items()}
         fed = sum(rows[name] for name in self.doors) / max(len(self.doors), 1)
         return {name: count / fed for name, count in rows.items() if count and fed}
 
     def topology(self) -> Topology:
-        """Each operator with its measured rate, and its visits as if the source led to it straight."""
+        """Each operator with its measured rate, connected straight to the source with its visits as selectivity."""
         visits = self.visits()
         operators = tuple(Operator(name, self._service_per_s(name)) for name in self.records)
         edges = tuple(Edge("source", name, visits.get(name, 0.0)) for name in self.records)
         return Topology(self.app.name, operators, edges)
 
     def rates(self) -> dict[str, list[float]]:
-        """Of each operator that gets rows all the time, samples of its throughput since then, as rows of a source.
+        """Throughput samples since ``began_s``, in source rows, of each operator that is fed continuously.
 
-        All samples are over the same length of time: what comes after a stateful operator has batches of many rows and
-        of few in turn, and the throughput over some of its batches would tell their turns. The first batch may still be
-        cut as before. Operators with less than half as many batches as those at the sources get few rows.
+        All samples cover the same time span: batches downstream of a stateful operator alternate between many rows and
+        few, so that throughput over a few batches would show that alternation. The first batch is left out, as it may
+        have the former size. Operators with less than half as many batches as those at the sources get few rows and
+        are left out.
         """
         visits = self.visits()
         counted = {n: [r for r in of if r.started_s >= self.began_s and r.rows][1:] for n, of in self.records.items()}
@@ -223,7 +224,7 @@ class MstBench:
         return {name: [rate / visits[name] for rate in throughputs(of, span_s)] for name, of in busy.items()}
 
     def _service_per_s(self, name: str) -> float:
-        """Rows that one task does a second, by the larger half of the batches so far: small ones measure overhead."""
+        """Rows per second and task, from the six largest batches so far: small batches measure overhead."""
         told = sorted((r for r in self.records[name][1:] if r.rows), key=lambda r: r.rows)[-6:]
         work_s = sum(r.work_s if r.work_s is not None else r.duration_s * r.processors for r in told)
         return sum(r.rows for r in told) / work_s if work_s > 0 else 1000.0
@@ -248,7 +249,7 @@ def bench(
     leave: threading.Event,
     starting: Starting = nullcontext,
 ) -> Iterator[MstBench]:
-    """The application at work on one node, warm; all that was started for it ends with the block."""
+    """Run the application on one node, warmed up; everything that was started for it ends with the block."""
     if app.rows is None:
         raise BadInput(f"application {app.name!r} makes no rows of its own, so that its source cannot be filled")
     if leave.is_set():
@@ -272,7 +273,7 @@ def bench(
             with _ctrl_c_as_it_was(), starting():
                 spark = spark_session(ground.master, ground.settings, f"sluicegate mst {app.name}")
         except SluicegateError:
-            if leave.is_set():  # Java was told to end too
+            if leave.is_set():  # Ctrl-C has ended Java too
                 raise KeyboardInterrupt from None
             raise
         try:
@@ -295,7 +296,7 @@ def bench(
 
 @contextmanager
 def _ctrl_c_as_it_was() -> Iterator[None]:
-    """Spark takes Ctrl-C for itself when it starts; whoever heard it before hears it again."""
+    """Restore the SIGINT handler after the block: Spark installs its own when it starts."""
     before = signal.getsignal(signal.SIGINT)
     yield
     if threading.current_thread() is threading.main_thread() and before is not None:
@@ -303,7 +304,7 @@ def _ctrl_c_as_it_was() -> Iterator[None]:
 
 
 def throughputs(batches: Sequence[BatchRecord], span_s: float) -> list[float]:
-    """Rows a second in one span after the other; those of a batch count evenly from the end of the one before."""
+    """Rows per second in consecutive spans; rows of a batch are spread evenly from the end of the one before."""
     ends = np.array([batch.published_s for batch in batches])
     done = np.cumsum([0.0, *(float(batch.rows) for batch in batches[1:])])
     borders = ends[0] + span_s * np.arange(int((ends[-1] - ends[0]) / span_s) + 1)
@@ -312,7 +313,7 @@ def throughputs(batches: Sequence[BatchRecord], span_s: float) -> list[float]:
 
 
 def _apart_s(batches: Sequence[BatchRecord]) -> float:
-    """From the end of a batch to that of the next, in the median."""
+    """Median time between the ends of consecutive batches."""
     return max(median(after.published_s - one.published_s for one, after in pairwise(batches)), 1e-3)
 
 

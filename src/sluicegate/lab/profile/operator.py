@@ -1,16 +1,16 @@
-"""Measuring one operator: trials of tau tasks at a rate in one executor-slot, until the time is over.
+"""Measures one operator: trials of tau tasks at a rate in one executor slot, until the time is over.
 
-The paper's trial, adapted to batches. A trial begins with ``LONGEST_S`` seconds of its load waiting, as if it had
-arrived before; then comes the load. Where a batch of that load ends sooner than it took to arrive, later ones are
-shorter and latency falls; where it does not, they grow without end. At the border between the two latency stays at
+The paper's trial, adapted to batches. A trial begins with a backlog of ``LONGEST_S`` seconds of its load, as if it had
+arrived before; then the load starts. If a batch of that load takes less time than the load took to arrive, later
+batches are shorter and latency falls; if not, they grow without bound. At the border between the two, latency stays at
 1.5 ``LONGEST_S``. The slope is that of the line from there to the mean latency of the batches that end in the second
-half of the trial (the first half is the warm-up, and cut), and a trial is stable if it is at most 0.001, as in the
-paper. So I(tau) is the highest rate whose batches stay below ``LONGEST_S``:
+half of the trial (the first half is warm-up and cut), and a trial is stable if it is at most 0.001, as in the paper. So
+I(tau) is the highest rate whose batches stay below ``LONGEST_S``:
 
     I(tau) = tau mu (1 - (o + c tau)/LONGEST)
 
-Without the waiting rows a trial at 90% of that would still be growing towards its steady state when it ends; and a
-line through single batches would judge a pause of the machine, not the rate.
+Without the initial backlog a trial at 90% of that rate would still be growing towards its steady state when it ends;
+and a line through single batches would measure a pause of the machine, not the rate.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ from sluicegate.spark.edges.feed import Feed
 from sluicegate.spark.pipeline.runtime import Running, start
 
 LONGEST_S = 2.0
-"""A trial's load waits for so long before it begins. At 1 s overheads of a batch take twice the share of the rate, at
-4 s trials take twice as long."""
+"""Seconds of load in the initial backlog of a trial. At 1 s the overhead of a batch takes twice the share of the rate,
+at 4 s trials take twice as long."""
 TRIAL_S = 4 * LONGEST_S
 _FEED_S = 0.2
 _LOOK_S = 0.1
 _LOGGED_S = 3.0
 _IDLE_S = 3.0
 _STUCK_S = (30.0, 120.0)
-"""A batch that takes as long as all of the measurement, within these bounds, ends it: what a hopeless trial leaves is
-done in less."""
+"""A batch that takes as long as the whole measurement, within these bounds, ends it with an error; the backlog of a
+hopeless trial is processed in less."""
 _HOPELESS = 2.5
-"""Latency that has grown by so many LONGEST_S ends a trial early."""
+"""A trial ends early when a batch takes longer than this many LONGEST_S."""
 _WARM_ROWS = (10, 10, 20, 20, 40)
 _FEW_ROWS = 5
 _FIRST_S = 1.0
-"""The first rate is what a batch of so long tells."""
+"""The first rate is estimated from a batch of at least this duration."""
 
 Say = Callable[[str, float], None]
-"""Told what goes on, and the share of the time that has passed."""
+"""Called with a progress text and the elapsed share of the time."""
 
 
 class Stuck(Infeasible):
-    """A batch of the operator does not end."""
+    """A batch of the operator did not end within the deadline."""
 
 
 class TooLarge(Infeasible):
@@ -67,7 +67,7 @@ class TooLarge(Infeasible):
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """What the slot uses before any row comes, and what a nearly empty batch takes."""
+    """CPU and memory of the idle slot, and the duration of a nearly empty batch."""
 
     cpu: float
     memory_bytes: int
@@ -76,7 +76,7 @@ class Idle:
 
 @dataclass(frozen=True, slots=True)
 class OperatorMeasured:
-    """All trials; ``ended`` says why no larger thread count was tried, or what cut the measurement."""
+    """All trials; ``ended`` says why no larger thread count was tried, or what cut the measurement short."""
 
     trials: tuple[Trial, ...]
     idle: Idle
@@ -89,13 +89,13 @@ class OperatorMeasured:
 
 @dataclass(slots=True)
 class Watch:
-    """How long there is for trials, who is told, and whether somebody wants to leave."""
+    """Time limit for trials, progress callback, and the event that asks to stop."""
 
     minutes: float
     say: Say = lambda what, share: None
     leave: Event = field(default_factory=Event)
     began_s: float | None = None
-    """When the first trial could begin."""
+    """When the first trial could begin; ``None`` during start and warm-up, which do not count."""
 
     @property
     def share(self) -> float:
@@ -121,7 +121,7 @@ class Watch:
 def measure_operator(
     app: App, operator: str, spark: SparkSession, size: SlotSize, folder: Path, file: TrialFile, watch: Watch
 ) -> OperatorMeasured:
-    """Trials until all is known, the time is over or somebody leaves; those in ``file`` count."""
+    """Run trials until all brackets are narrow, the time is over or a stop is asked for; trials in ``file`` count."""
     trials = file.read()
     with app.brought_up() as ready:
         watch.tell(f"recording what reaches {operator}")
@@ -187,7 +187,7 @@ def _why_ended(known: Sequence[Bracket], operator: str) -> str:
 
 @dataclass(slots=True)
 class Stand:
-    """The operator that runs, its feeds and its slot."""
+    """The running operator with its feeds and its slot."""
 
     bench: Bench
     running: Running
@@ -198,13 +198,13 @@ class Stand:
     _sent: int = 0
 
     def warm_up(self) -> tuple[Idle, float]:
-        """The idle slot, a nearly empty batch, and the rate that a batch of some length suggests for one task."""
+        """Warm up; return the idle base, and the first rate to try with one task."""
         self.watch.tell("warming up")
         self._feeds = {name: self.running.feed(name) for name in self.bench.inputs}
         self._fed = dict.fromkeys(self._feeds, 0)
         for rows in _WARM_ROWS:
             if self._batch(rows)[1] > 2 * LONGEST_S:
-                break  # rows so slow are what takes the time, not the first batches
+                break  # the rows themselves are slow, not the cold start
         self.slot.pin()
         small = [self._batch(_FEW_ROWS)[1]]
         while len(small) < 3 and small[-1] <= LONGEST_S:
@@ -217,7 +217,7 @@ class Stand:
         return Idle(cpu, after.memory_bytes, overhead_s), self._first(overhead_s)
 
     def _first(self, overhead_s: float) -> float:
-        if overhead_s > LONGEST_S:  # a few rows alone take longer than any stable batch
+        if overhead_s > LONGEST_S:  # even a few rows take longer than any stable batch
             return max(_FEW_ROWS / overhead_s, LEAST_PER_S)
         rows = 40
         while True:
@@ -228,7 +228,7 @@ class Stand:
             rows = int(rows * min(max(1.3 * _FIRST_S / max(seconds - overhead_s, 0.02), 1.5), 10.0))
 
     def _batch(self, rows: int) -> tuple[int, float]:
-        """One batch of so many rows with the tasks that there are: its rows and seconds."""
+        """Feed ``rows`` rows with the current task count and return rows and seconds of the last batch."""
         self._leave()
         began_s = time.time()
         self._append(float(rows), began_s, began_s)
@@ -237,7 +237,7 @@ class Stand:
         return (seen[-1].rows, seen[-1].duration_s) if seen else (rows, LONGEST_S)
 
     def _logged(self, since_s: float) -> list[BatchRecord]:
-        """The batches since then, once the last of them is in the log."""
+        """The batches since then; waits up to ``_LOGGED_S`` until all rows sent are in the log."""
         until = time.monotonic() + _LOGGED_S
         while True:
             seen = [r for r in self._records(since_s) if r.rows]
@@ -276,7 +276,7 @@ class Stand:
         )
 
     def _feed(self, coming: Next, began_s: float) -> tuple[float, int]:
-        """Until the trial ends, or latency has run away; when that was, and the most memory that was seen."""
+        """Feed until the trial ends or batches run away; return the time of the end and the peak memory."""
         at_s, owed, most, looked_s = began_s, 0.0, 0, began_s
         while (now_s := time.time()) - began_s < TRIAL_S:
             time.sleep(max(at_s + _FEED_S - now_s, 0.0))
@@ -294,7 +294,7 @@ class Stand:
         return at_s, most
 
     def _runs_away(self, began_s: float, now_s: float) -> bool:
-        """Whether the batch under way, or one that ended, is far longer than any that is stable."""
+        """Whether the current batch, or a finished one, is far longer than any stable batch."""
         ended = self._records(began_s)
         since_s = max((r.started_s + r.duration_s for r in ended), default=began_s)
         longest_s = max([r.duration_s for r in ended], default=0.0)
@@ -311,7 +311,7 @@ class Stand:
         return used
 
     def _drained(self, threads: int) -> None:
-        """Until every row is out; a batch that does not end is an error."""
+        """Wait until every row is processed; a batch that does not end in time is ``Stuck``."""
         seen, since_s = len(self.running.records(self.bench.operator)), time.monotonic()
         while not self.running.idle():
             self.running.check()
@@ -320,7 +320,7 @@ class Stand:
             if time.monotonic() - since_s > self.watch.stuck_s:
                 ended = len(self.running.records(self.bench.operator))
                 if ended == seen:
-                    self.slot.kill()  # or stopping would wait for the task
+                    self.slot.kill()  # or stopping the query would wait for the task
                     raise Stuck(
                         f"operator {self.bench.operator!r} with {_tasks(threads)}: a batch has not ended within "
                         f"{self.watch.stuck_s:g} s; see what it waits for"
@@ -328,7 +328,7 @@ class Stand:
                 seen, since_s = ended, time.monotonic()
 
     def _append(self, rows: float, since_s: float, until_s: float) -> None:
-        """``rows`` in all, each input its share, born evenly between the two times."""
+        """Append ``rows`` in all, split over the inputs by share, with births spread evenly between the two times."""
         for name, one in self.bench.inputs.items():
             count = _share(rows, one)
             if count:
@@ -354,7 +354,7 @@ def _share(rows: float, one: Input) -> int:
 
 
 def latency_slope(points: Sequence[tuple[float, float]], began_s: float, seconds: float) -> float | None:
-    """From where a trial began to the mean of its second half; ``None`` where no batch ended there.
+    """Slope from a trial's initial latency to the mean of its second half; ``None`` if no batch ended there.
 
     >>> latency_slope([(2.0, 2.5), (5.0, 2.0), (7.0, 2.2)], began_s=0.0, seconds=8.0)
     -0.15
@@ -366,7 +366,7 @@ def latency_slope(points: Sequence[tuple[float, float]], began_s: float, seconds
 
 
 def points_of(records: Sequence[BatchRecord], until_s: float) -> list[tuple[float, float]]:
-    """When the rows of each batch that began while the load came were published, and their mean latency."""
+    """(Publish time, mean latency) of each batch that started before ``until_s``."""
     return [(r.published_s, _mean_age_s(r)) for r in records if r.rows and r.started_s <= until_s]
 
 

@@ -1,4 +1,4 @@
-"""A profile as one page that needs nothing from outside: rate, CPU and memory over the tasks of a slot."""
+"""Renders a profile as a self-contained HTML page: rate, CPU and memory over the tasks of a slot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Range = tuple[float, float]
 
 
 def profile_page(found: ProfileFile, measured: OperatorMeasured) -> str:
-    """Every trial as a dot, the bracket of every peak rate as a bar; below, the shares of the slot."""
+    """The page: every trial as a dot, the bracket of every peak rate as a bar; below, the shares of the slot."""
     name = escape(found.profile.task)
     body = (
         f"<h1>Profile of {name}</h1><p>{escape(_where(found))}</p>"

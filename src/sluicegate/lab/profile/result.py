@@ -1,4 +1,4 @@
-"""From trials to a profile: I, C and M of tau, the law of the operator's batches, and the processor time it takes."""
+"""Computes a profile from trials: I, C and M of tau, the law of the operator's batches, and its processor time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LARGEST_IDLE = 0.9
 def profile_from(
     operator: str, measured: OperatorMeasured, size: SlotSize, about: Mapping[str, Plain]
 ) -> tuple[ProfileFile, BatchFigures]:
-    """The profile file of an operator; trials that tell nothing are an error that says so."""
+    """The profile file of an operator; an error if no trial with 1 task was stable."""
     points, highest = points_from(measured, size)
     if not points or points[0].threads != 1:
         raise Infeasible(
@@ -48,7 +48,7 @@ def profile_from(
 
 
 def points_from(measured: OperatorMeasured, size: SlotSize) -> tuple[list[ProfilePoint], dict[int, float]]:
-    """Of each thread count the highest stable rate with what the slot used; and the lowest that was not stable."""
+    """For each thread count the highest stable rate with its CPU and memory shares; and the lowest unstable rate."""
     points, highest = [], {}
     for one in measured.known:
         best = max(
@@ -66,16 +66,16 @@ def points_from(measured: OperatorMeasured, size: SlotSize) -> tuple[list[Profil
 
 
 def shares_of(trial: Trial, idle: Idle, slot_bytes: int) -> tuple[float, float]:
-    """CPU and memory of the slot that a trial used above the idle base."""
+    """Shares of the slot's CPU and memory that a trial used above the idle base."""
     idle_memory, idle_cpu = min(idle.memory_bytes / slot_bytes, _LARGEST_IDLE), min(max(idle.cpu, 0.0), _LARGEST_IDLE)
     memory = net_share(min(trial.memory_bytes / slot_bytes, 1.0), idle_memory)
     return net_share(min(trial.cpu, 1.0), idle_cpu), memory
 
 
 def processor_time(measured: OperatorMeasured) -> dict[str, float]:
-    """Seconds of the executor's processor time a batch, a task and a row, none negative, by least squares over trials.
+    """Executor CPU seconds per batch, task and row, by non-negative least squares over trials.
 
-    A trial's own idle base is taken off first.
+    The idle CPU over the length of the trial is subtracted first.
     """
     rows, right = [], []
     for trial in measured.trials:

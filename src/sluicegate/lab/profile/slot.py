@@ -1,7 +1,7 @@
-"""One slot: an executor with several task slots, held to one core of this machine, and what it uses of both.
+"""One slot: an executor with several task slots, pinned to one core of this machine, and its CPU and memory use.
 
-A profile's shares are shares of this slot. The executor is found below Spark's Java process and pinned, with all of
-its threads and Python workers, to one core; the driver has the others. Linux only, as it is read from ``/proc``.
+A profile's shares are shares of this slot. The executor is found among the descendants of Spark's Java process and
+pinned, with all of its threads and Python workers, to one core; the driver has the others. Linux only: reads ``/proc``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """Counters of the executor and all below it at one moment."""
+    """CPU and memory counters of the executor and its descendants at one moment."""
 
     at_s: float
     cpu_s: float
@@ -37,7 +37,7 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class SlotSize:
-    """An executor of ``tasks`` task slots and ``memory_mb`` in all, half of which is Java's heap."""
+    """Size of the executor: ``tasks`` task slots and ``memory_mb``, half of which is Java's heap."""
 
     tasks: int = 8
     memory_mb: int = 1536
@@ -63,14 +63,14 @@ class Slot:
     """The one executor of a session."""
 
     def __init__(self, spark: SparkSession, size: SlotSize) -> None:
-        gateway: Any = spark.sparkContext._gateway  # the process has no public name
+        gateway: Any = spark.sparkContext._gateway  # there is no public API for the Java process
         self.size, self._driver = size, int(gateway.proc.pid)
         self._pid = self._found()
         self.core = max(os.sched_getaffinity(0))
         self.pin()
 
     def pin(self) -> None:
-        """Hold every thread that is there to one core; those that come later begin where their maker is."""
+        """Pin every existing thread to one core; later threads inherit it from their creator."""
         for pid in self._tree():
             for thread in _names(Path(f"/proc/{pid}/task")):
                 with contextlib.suppress(OSError):
@@ -84,7 +84,7 @@ class Slot:
         return Used(time.time(), ticks / _TICKS_A_SECOND, own_bytes(self._tree()))
 
     def kill(self) -> None:
-        """End the executor before it takes the machine's memory; Spark is stopped by whoever started it."""
+        """SIGKILL the executor and its descendants; stopping Spark is up to the caller."""
         for pid in self._tree():
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -105,7 +105,7 @@ class Slot:
 
 
 def own_bytes(pids: Iterable[int]) -> int:
-    """Memory of processes, without what they share with others; those that have ended count nothing."""
+    """Unshared resident memory of processes; those that have ended count as 0."""
     pages = 0
     for pid in pids:
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -115,13 +115,13 @@ def own_bytes(pids: Iterable[int]) -> int:
 
 
 def executor_folder(spark: SparkSession) -> Path:
-    """Where Spark's own small cluster lets the executor of this session write; it leaves it behind."""
+    """The work folder of this session's executor in a ``local-cluster``; Spark does not delete it."""
     home: Callable[[], str] = find_spark_home._find_spark_home
     return Path(home()) / "work" / spark.sparkContext.applicationId
 
 
 def below(pid: int) -> Iterator[int]:
-    """All processes that a process started, and those that they did."""
+    """Pids of all descendants of a process."""
     for thread in _names(Path(f"/proc/{pid}/task")):
         with contextlib.suppress(OSError):
             for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split():
@@ -137,6 +137,6 @@ def _names(folder: Path) -> list[str]:
 
 
 def _ticks(pid: int) -> int:
-    """Processor time of a process and of those it started that have ended."""
+    """CPU ticks of a process and of its children that have ended and been waited for."""
     after = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(int(field) for field in after[11:15])

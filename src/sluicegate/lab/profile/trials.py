@@ -1,6 +1,6 @@
-"""Trials of one operator as a file of JSON lines: whatever ends a measurement, what was measured stays.
+"""Stores trials of one operator as JSON lines, so that an interrupted measurement can be resumed.
 
-The first line says what was measured, where and with what; trials of another operator, machine or version are refused.
+The first line holds the conditions of the measurement; a file of another operator, machine or version is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sluicegate.runlog.batch_log import append_line
 from sluicegate.runlog.files import read_if_there
 
 STABLE_SLOPE = 0.001
-"""Seconds of latency gained per second of trial up to which a trial counts as stable, as in the paper."""
+"""Growth of latency, in seconds per second of trial, up to which a trial counts as stable, as in the paper."""
 _MOST_BYTES = 10**9
 BatchSeen = tuple[int, int, float]
 """Rows, tasks and seconds of one batch."""
@@ -23,10 +23,10 @@ BatchSeen = tuple[int, int, float]
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """``threads`` tasks at ``rate_per_s``: the slope of latency, and what the slot used, its idle base included.
+    """``threads`` tasks at ``rate_per_s``: the slope of latency, and CPU and memory of the slot, idle base included.
 
-    ``latency_slope`` is seconds of latency a second; ``None`` where batches became so long that none ended. ``cpu`` is
-    in cores, ``cpu_s`` the processor time of all its batches, the backlog's too.
+    ``latency_slope`` is seconds of latency per second; ``None`` if batches became so long that none ended. ``cpu`` is
+    in cores, ``cpu_s`` the CPU time of all its batches, including those of the backlog.
     """
 
     threads: int
@@ -45,19 +45,19 @@ class Trial:
 
     @property
     def busiest_per_s(self) -> tuple[int, float]:
-        """Rows and seconds of the largest batch: it tells best what a row costs."""
+        """Rows and seconds of the largest batch, which gives the best estimate of the cost of a row."""
         rows, _, seconds = max(self.batches, default=(0, 0, 1.0))
         return rows, seconds
 
 
 class TrialFile:
-    """Appends trials and reads those of an earlier, interrupted measurement of the same."""
+    """Appends trials, and reads those of an earlier measurement under the same conditions."""
 
     def __init__(self, path: Path, what: Mapping[str, object]) -> None:
         self._path, self._what = path, dict(what)
 
     def read(self) -> list[Trial]:
-        """The trials so far; half a line that a crash left counts as none."""
+        """The trials so far; an incomplete last line, left by a crash, is ignored."""
         text = read_if_there(self._path)
         if not text:
             append_line(self._path, json.dumps(self._what), _MOST_BYTES)

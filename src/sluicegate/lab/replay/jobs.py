@@ -1,16 +1,16 @@
-"""The work of a replay cut into jobs that know everything they need: pure, picklable, in any order, on any core.
+"""Splits a replay into self-contained jobs: pure, picklable, to be run in any order on any core.
 
-A run is judged by
+A run is scored by
 
 qos      = share of steps with capacity_t(machines that serve) > lambda_t                       (Eq 22)
-cost     = machine steps paid for, held against those of hindsight and of static peak           (Eq 23, 24)
-backlog  = largest number of rows that wait, and the longest time that any do
-coverage = share of the steps a decision binds in which the load stayed below the forecast's announced quantile
+cost     = machine steps paid for, relative to those of hindsight and of static peak            (Eq 23, 24)
+backlog  = largest number of waiting rows, and the longest time without an empty backlog
+coverage = share of the steps bound by a decision in which the load stayed below the forecast quantile
 
-A job plays one policy on some runs of one trace. What does not depend on the policy is worked out once: forecasts small
-enough to be sent are recorded by a job of their own and shared by all policies that use them; forecasts with scores
-(4,000 numbers a step) are made once in the job, for all of its runs together. What does not depend on the run either
-(recent peak: it looks at the load alone) is played once and judged on every run.
+A job plays one policy on some runs of one trace. Results that do not depend on the policy are computed once: forecasts
+small enough to be sent are recorded by a separate job and shared by all policies that use them; forecasts with scores
+(4,000 numbers a step) are made once per job, for all of its runs. A policy that does not depend on the run either
+(recent peak depends on the load alone) is played once and scored on every run.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from sluicegate.model.mst import fit_model, most_disagreeing
 from sluicegate.model.mst_samples import samples_of
 
 _JUDGES = 7919
-"""Added to the seed, so that validation is a measurement of its own."""
+"""Added to the seed, so that validation is an independent measurement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One policy on one run."""
+    """The score of one policy on one run."""
 
     run: int
     qos: float
@@ -68,7 +68,7 @@ class Yardstick:
 
 
 def yardstick(facts: Facts) -> Yardstick:
-    """The same for every policy."""
+    """The bounds of one run; they are the same for every policy."""
     told = (facts.truth, facts.rates_per_s, facts.draws)
     return Yardstick(
         hindsight=int(hindsight(*told, HINDSIGHT_STEPS).sum()),
@@ -78,13 +78,13 @@ def yardstick(facts: Facts) -> Yardstick:
 
 
 class Coverage:
-    """Counts announced quantiles that held."""
+    """Counts the steps in which the load stayed below the forecast quantile ``level``."""
 
     def __init__(self, level: float | None = None) -> None:
         self.level, self.held, self.number = level, 0, 0
 
     def add(self, made: Forecast, coming_per_s: Floats, bound: tuple[int, int]) -> None:
-        """``coming_per_s`` are the rates after those the forecast knows."""
+        """Count the steps ``bound``; ``coming_per_s`` are the rates after the last one the forecast knows."""
         first, last = bound
         actual = coming_per_s[first - 1 : last]
         upper = made.upper_per_s(self.level or 0.5)[first - 1 : first - 1 + len(actual)]
@@ -97,7 +97,7 @@ class Coverage:
 
 
 def scored(facts: Facts, run: int, asked: Ints, late_steps: int, coverage: float | None = None) -> Score:
-    """The score of machines asked for, step by step; new ones serve ``late_steps`` later."""
+    """Score the machines requested at each step; new ones serve ``late_steps`` later."""
     carried = facts.truth.at(facts.protocol.serving(asked, late_steps), facts.draws)
     peak, drain = backlog(facts.rates_per_s, carried, STEP_S)
     return Score(
@@ -113,7 +113,7 @@ def scored(facts: Facts, run: int, asked: Ints, late_steps: int, coverage: float
 
 @njit(cache=True)
 def backlog(rates_per_s: Floats, carried_per_s: Floats, step_s: float) -> tuple[float, float]:
-    """The largest backlog in rows, and the longest time without an empty one.
+    """The largest backlog in rows, and the longest time in seconds without an empty backlog.
 
     >>> backlog(np.array([5.0, 15.0, 5.0, 5.0]), np.full(4, 10.0), 60.0)
     (300.0, 120.0)
@@ -129,7 +129,7 @@ def backlog(rates_per_s: Floats, carried_per_s: Floats, step_s: float) -> tuple[
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ForecastTrack:
-    """Every step's forecast, as made when the step had passed; no row before ``first``."""
+    """The forecast made after each step; there is none before step ``first``."""
 
     first: int
     mean_per_s: Floats
@@ -143,7 +143,7 @@ class ForecastTrack:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Job:
-    """One policy on the ``runs`` of one trace; ``rates_per_s`` are those of its minutes, scaled to the capacity."""
+    """One policy on the ``runs`` of one trace; ``rates_per_s`` are per minute, scaled to the capacity."""
 
     trace: str
     policy: str
@@ -156,13 +156,13 @@ class Job:
     runs: tuple[int, ...] = (0, 1, 2, 3, 4)
     training_sizes: tuple[int, ...] = (3, 4, 6, 8, 24)
     validate: bool = False
-    """Whether the size at which the two models differ most is measured too, to choose between them."""
+    """Whether the size at which the two models differ most is also measured, to choose between them."""
     track: ForecastTrack | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class JobOutcome:
-    """How a policy fared on each run, and the machines that served in the first."""
+    """The scores of a policy on each run, and the machines that served in the first."""
 
     trace: str
     policy: str
@@ -172,7 +172,7 @@ class JobOutcome:
 
 
 def record(name: str, rates_per_s: Floats, steps: int) -> ForecastTrack | None:
-    """All forecasts of one forecaster over a trace; ``None`` where they carry scores and are too large to keep."""
+    """All forecasts of one forecaster over a trace; ``None`` if they carry scores and are too large to keep."""
     means: list[Floats] = []
     sds: list[Floats] = []
     for made in _made(name, rates_per_s, steps):
@@ -186,7 +186,7 @@ def record(name: str, rates_per_s: Floats, steps: int) -> ForecastTrack | None:
 
 
 def run_one(job: Job) -> JobOutcome:
-    """Play a job; the same job gives the same outcome anywhere."""
+    """Play a job; deterministic, wherever it runs."""
     facts = [facts_of(job, run) for run in job.runs]
     if job.policy in BOUNDS:
         return _outcome(job, facts, [_bound(job.policy, known) for known in facts], [], None)
@@ -196,7 +196,7 @@ def run_one(job: Job) -> JobOutcome:
 
 
 def facts_of(job: Job, run: int) -> Facts:
-    """What holds on one run: its draws of the capacity, and what was measured before it."""
+    """The inputs of one run: its draws of the capacity, and the measurements made before it."""
     training = measured_sizes(job.truth, job.training_sizes, job.seed, run)
     return Facts(
         protocol=job.protocol,
@@ -211,9 +211,9 @@ def facts_of(job: Job, run: int) -> Facts:
 
 
 def _judges(job: Job, training: tuple[tuple[int, float], ...], run: int) -> tuple[tuple[int, float], ...]:
-    """One measurement at the size where the models differ most; none where they are alike everywhere."""
+    """One measurement at the size where the models differ most; none if they agree everywhere."""
     samples = samples_of(training)
-    largest = 2 * samples.largest  # as far as `profile --mst` goes: beyond, one of the curves may have crossed zero
+    largest = 2 * samples.largest  # the range of `profile --mst`: beyond it one of the curves may fall below zero
     size = most_disagreeing(fit_model(samples, 1, largest), fit_model(samples, 2, largest))
     return () if size is None else measured_sizes(job.truth, (size,), job.seed + _JUDGES, run)
 
@@ -225,7 +225,7 @@ def _bound(name: str, facts: Facts) -> Ints:
 
 
 def _played(job: Job, facts: list[Facts], players: list[Player]) -> tuple[list[Ints], Coverage]:
-    """Machines asked for, run by run; lanes that cannot differ are played once."""
+    """Requested machines by run, and the coverage; runs that cannot differ share one lane."""
     name = forecaster_of(job.policy)
     feed = SharedForecast() if name else None
     lanes: dict[Any, ReplayLane] = {}
@@ -236,7 +236,7 @@ def _played(job: Job, facts: list[Facts], players: list[Player]) -> tuple[list[I
     for t, made in enumerate(_forecasts(job, name)):
         for lane in lanes.values():
             lane.step(t)
-        # made with the rate of minute t: seen by those that decide when t + 1 starts
+        # it knows the rate of minute t, so it is used by decisions at the start of t + 1
         if feed is not None:
             feed.now = made
             if made is not None and job.protocol.decides(t + 1, players[0].lead_steps):

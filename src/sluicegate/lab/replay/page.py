@@ -1,6 +1,6 @@
-"""A replay as one page of HTML that needs nothing else: pictures, table, and what was done to the data.
+"""Renders a replay as a self-contained HTML page: plots, a table, and the repairs made to the data.
 
-The pictures are SVG text: cost against violations, and load, capacity and machines over time.
+The plots are inline SVG: cost against violations, and load, capacity and machines over time.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ Floats = NDArray[np.float64]
 
 _PARETO = Frame(height=420, top=16, bottom=44)
 _TIME = Frame()
-_POINTS = 800  # a line with more than about one point a pixel says nothing more
-_NEVER = 1e-5  # violations below this are drawn at it: a logarithm has no zero
-_CHARACTER, _LINE = 7.2, 14  # the room a label takes, in pixels
+_POINTS = 800  # about one point per pixel; more would not be visible
+_NEVER = 1e-5  # violations below this are drawn here, since a log axis has no zero
+_CHARACTER, _LINE = 7.2, 14  # width of a character and height of a label, in pixels
 
 
 def pareto(report: TraceReport, target: float) -> str:
@@ -46,7 +46,7 @@ def pareto(report: TraceReport, target: float) -> str:
 
 
 def over_time(report: TraceReport, result: Result, truth: Truth, colour: int) -> str:
-    """The load and the mean capacity of what one policy ran, minute by minute in the first run."""
+    """The load, and the mean capacity of the machines of one policy, by minute in the first run."""
     frame, bucket = _TIME, _bucket(len(report.rates_per_s))
     load = _buckets(report.rates_per_s, bucket, np.maximum)
     carried = _buckets(truth.mean_per_s[result.serving], bucket, np.minimum)
@@ -61,7 +61,7 @@ def over_time(report: TraceReport, result: Result, truth: Truth, colour: int) ->
 
 
 def machines(report: TraceReport, chosen: Sequence[tuple[Result, int]]) -> str:
-    """The machines that served, of several policies, each with its colour."""
+    """The machines that served under several policies, each in its colour."""
     frame, bucket = _TIME, _bucket(len(report.rates_per_s))
     tracks = [_buckets(result.serving.astype(np.float64), bucket, np.maximum) for result, _ in chosen]
     x = frame.x(0.0, len(report.rates_per_s) / 1440)
@@ -109,12 +109,12 @@ def _days(x: Axis, height: int) -> str:
 
 
 def _line(x: Axis, y: Axis, at: Floats, values: Floats, colour: int) -> str:
-    """Steps, as machines come and go at once."""
+    """A step line, since machine counts change instantly."""
     return line(x, y, stepped(list(zip(at.tolist(), values.tolist(), strict=True))), f"c{colour}")
 
 
 def _frontier(spots: Sequence[tuple[float, float]]) -> str:
-    """Through the policies that none beats in both, of those that can be run; on the screen low is a large y."""
+    """The Pareto frontier of the given points; on the screen a low share is a large y."""
     best: list[tuple[float, float]] = []
     for spot in sorted(spots, key=lambda s: (s[0], -s[1])):
         if not best or spot[1] > best[-1][1]:
@@ -143,7 +143,7 @@ Box = tuple[float, float, float, float]
 
 
 def _room(text: str, px: float, py: float, taken: Sequence[Box]) -> Box:
-    """Of the places around a dot the one where its name covers least."""
+    """The label position around a dot that overlaps least with others."""
     wide = _CHARACTER * len(text)
     corners = [(px + 9, py - _LINE / 2), (px - 9 - wide, py - _LINE / 2)]
     corners += [(px - wide / 2, py + s * k * _LINE - _LINE / 2) for k in (1.2, 2.2, 3.2) for s in (-1, 1)]
@@ -162,7 +162,7 @@ def _outside(box: Box) -> float:
 
 
 def family(policy: str) -> str:
-    """How a policy is coloured: our own, the paper's, the bounds nobody can run, and the peers."""
+    """The colour class of a policy: own, the paper's, bounds that cannot be run in practice, or peers."""
     if policy in ("on-time", "sluicegate"):
         return "own"
     if policy.startswith("uncertainty"):
@@ -201,7 +201,7 @@ tr.own td { font-weight: 700; } td.missed { color: var(--paper-policy); }
 def replay_page(
     options: ReplayOptions, said: str, truth: Truth, reports: Sequence[tuple[TraceReport, tuple[str, ...]]]
 ) -> str:
-    """The page; with each report go the repairs that its trace needed."""
+    """The page; each report comes with the repairs that its trace needed."""
     sections = "".join(_section(options, truth, report, repairs) for report, repairs in reports)
     facts = (
         f"protocol {options.protocol.name}, target {options.target:.2%} of minutes on time, {options.runs} runs,"
@@ -238,7 +238,7 @@ def _panel(report: TraceReport, result: Result, truth: Truth, colour: int) -> st
 
 
 def _chosen(results: Sequence[Result]) -> list[tuple[Result, int]]:
-    """Up to four policies for the time plots, each with its colour: the telling ones first, then as they come."""
+    """Up to four policies for the time plots, each with its colour: those in ``_SHOWN`` first, then in order."""
     by_name = {result.policy: result for result in results}
     colours = {name: i for i, name in enumerate(_SHOWN) if name in by_name}
     left = [i for i in range(len(_SHOWN)) if i not in colours.values()]

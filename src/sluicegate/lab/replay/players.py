@@ -1,17 +1,17 @@
-"""The policies of a replay: by name, told what each may know, and played on one run minute by minute.
+"""The policies of a replay: configures each by name and plays it on one run, minute by minute.
 
-A policy knows its timing, and noisy measurements of few sizes.
+A policy knows its timing, and noisy measurements of a few sizes.
 
-Two names are answered from the truth and play no part here: hindsight and static-peak. Recent peak knows the true mean
-curve, so that only the load is uncertain to it (it is a bound to beat); with the window and the margin chosen in
-hindsight nobody could run it. All others know what they measure.
+hindsight and static-peak are computed from the truth and are not played here. Recent peak knows the true mean curve, so
+that for it only the load is uncertain (it is a bound to beat); with window and margin chosen in hindsight it could not
+be run in practice. All others know only their measurements.
 
-A lane plays one policy on one run, through the very loop that drives a live pipeline: one operator whose processors are
-machines. At the start of minute t the policy is shown minute t - 1:
+A lane plays one policy on one run, with the same loop that drives a live pipeline: one operator whose processors are
+machines. At the start of minute t the policy observes minute t - 1:
 
     arrivals      the trace's rate               service rate   capacity/machines, as drawn
-    utilisation   rows done/capacity             saturated      the capacity, where the pipeline was never idle
-    queue         rows that wait: b <- max(0, b + (arrivals - capacity) x 60)
+    utilisation   rows done/capacity             saturated      the capacity, if the pipeline was never idle
+    queue         waiting rows: b <- max(0, b + (arrivals - capacity) x 60)
 
 The loop is the one that Spark runs (``control.settings``), with the replay's timing.
 """
@@ -60,7 +60,7 @@ ALL = (
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """A policy ready to play. ``open_loop``: what it asks for depends on the load alone, not on what it measures."""
+    """A configured policy. ``open_loop``: its requests depend on the load alone, not on measurements."""
 
     settings: Settings
     lead_steps: int
@@ -72,7 +72,7 @@ class Player:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Facts:
-    """What players are made from; ``training`` are (machines, rows/s) as measured, ``draws`` the capacity's noise."""
+    """The inputs of a run; ``training`` are measured (machines, rows/s), ``draws`` the noise of the capacity."""
 
     protocol: Protocol
     truth: Truth
@@ -102,12 +102,12 @@ def names_from(text: str) -> tuple[str, ...]:
 
 
 def forecaster_of(name: str) -> str | None:
-    """The forecaster that a policy goes with, by its catalogue name."""
+    """The catalogue name of a policy's forecaster; ``None`` if it has none."""
     return None if name == BEST_RECENT_PEAK else policy_entry(name).forecaster
 
 
 def player(name: str, facts: Facts) -> Player:
-    """The policy called ``name``, told its timing and what was measured."""
+    """The policy called ``name``, configured with its timing and measurements."""
     protocol, note, options = facts.protocol, None, dict[str, object]()
     if name == BEST_RECENT_PEAK:
         options, note = _best_peak(facts)
@@ -124,13 +124,13 @@ def player(name: str, facts: Facts) -> Player:
 
 
 def settings_of(name: str, facts: Facts, options: dict[str, object] | None = None) -> Settings:
-    """The loop for one machine pool: its size is the one thing to decide, a share of steps on time the goal."""
-    # the rate of one machine as first measured, until the pipeline shows its own
+    """Loop settings for one machine pool: only its size is decided; the goal is a share of steps on time."""
+    # the first measurement gives the initial rate of one machine
     size, rate = facts.training[0]
     pipeline = Topology("replay", (Operator(OPERATOR, rate / size),), (Edge("source", OPERATOR),))
     options = dict(options or {})
     if name == "keda":
-        # its default of 10 rows suits no stream of thousands a second: a machine's work between two polls does
+        # its default of 10 rows is too low for thousands of rows/s: use a machine's work between two polls
         options |= {"lag_threshold_rows": rate / size * Keda().poll_s, "partitions": facts.truth.most}
     known = Known(
         training=facts.training,
@@ -144,27 +144,27 @@ def settings_of(name: str, facts: Facts, options: dict[str, object] | None = Non
 
 
 def timing_of(protocol: Protocol) -> Timing:
-    """The protocol's steps of a minute, in seconds."""
+    """The protocol's timing in seconds."""
     cycle_s, startup_s = protocol.cycle_steps * STEP_S, protocol.startup_steps * STEP_S
     return Timing(STEP_S, startup_s, cycle_s, all_in_cycles=True)
 
 
 def _watches(name: str) -> bool:
-    """Whether a policy is shown every minute; the others only those at which a decision counts.
+    """Whether a policy observes every minute; the others observe only minutes at which a decision counts.
 
-    Where the governor spaces moves it would else space those that nobody makes.
+    Otherwise the governor would also space out moves that are never made.
     """
     return policy_entry(name).moves in ("own", "steps") and name != "ds2"
 
 
 def _decides_when_it_starts(name: str) -> bool:
-    """Uncertainty-aware policies without a forecast look at the load when the cycle starts."""
+    """Whether it decides at the start of the cycle: uncertainty-aware policies without a forecast do."""
     entry = policy_entry(name)
     return entry.moves == "cycles" and entry.forecaster is None
 
 
 def _best_peak(facts: Facts) -> tuple[dict[str, object], str | None]:
-    """The cheapest window and margin that reach the target on the very trace; the best there is where none does."""
+    """The cheapest window and margin that reach the target on this trace; the best QoS if none does."""
     truth, protocol = facts.truth, facts.protocol
     curve = truth.rising()
     rsd = float(np.mean(truth.sd_per_s[1:] / truth.mean_per_s[1:]))
@@ -184,7 +184,7 @@ def _best_peak(facts: Facts) -> tuple[dict[str, object], str | None]:
 
 
 class SharedForecast:
-    """A forecaster that hands out what another one made: one forecast a step serves every lane."""
+    """A forecaster that returns a precomputed forecast, so that one forecast per step serves every lane."""
 
     name = "replayed"
     step_s = 1e-9  # every tick is a step
@@ -203,7 +203,7 @@ class SharedForecast:
 
 
 class ReplayLane:
-    """The state of one policy on one run; ``asked`` fills up as minutes pass."""
+    """The state of one policy on one run; ``asked`` has the requested machines of each minute so far."""
 
     def __init__(self, player: Player, facts: Facts, feed: SharedForecast | None) -> None:
         truth = facts.truth
@@ -220,7 +220,7 @@ class ReplayLane:
         self.saturated: tuple[int, float] | None = None
 
     def step(self, t: int) -> None:
-        """Minute ``t``: decide at its start on what was seen, then let its rows come."""
+        """Play minute ``t``: decide at its start from the observation, then process its rows."""
         decides = self.protocol.decides(t, self.player.lead_steps)
         if t >= 1 and (decides or self.player.watches):
             wanted = self._look(t)

@@ -1,10 +1,10 @@
-"""Replay: load traces against policies, every policy under the same draws of the capacity, and what came of it.
+"""Replays load traces against policies, every policy under the same draws of the capacity, and reports the results.
 
-    rates = trace x (what ``peak_machines`` machines carry, or ``peak_per_s``) / the trace's maximum
+    rates = trace x (mean capacity of up to ``PEAK_MACHINES`` machines, or ``peak_per_s``) / the trace's maximum
 
 Each figure is the mean over the runs; a run has its own draws of the capacity and its own noisy measurements of the few
 sizes that capacity models are trained on. The same seed gives the same figures, on any number of cores.
-Jobs are played over the local cores (``play``), or by any other function of that form (``PlayJobs``).
+Jobs run on the local cores (``play``), or by any other function of that signature (``PlayJobs``).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from sluicegate.lab.replay.world import HINDSIGHT_STEPS, Floats, Ints, Protocol,
 Progress = Callable[[int, int], None]
 PlayJobs = Callable[[Sequence[Job], int, Progress | None], list[JobOutcome]]
 Key = tuple[str, str]
-# Their forecasts carry scores and are made anew in each job.
+# Forecasters whose forecasts carry scores; they are computed in each job.
 STREAMED = ("calibrated",)
 
 
 def play(jobs: Sequence[Job], workers: int = 1, progress: Progress | None = None) -> list[JobOutcome]:
-    """The outcomes in the order of the jobs; ``progress`` is told how many are done, of how many."""
+    """The outcomes in the order of the jobs; ``progress`` is called with (done, total)."""
     told = progress or (lambda done, total: None)
     if workers <= 1 or len(jobs) <= 1:
         return list(_here(jobs, told))
@@ -49,7 +49,7 @@ def play(jobs: Sequence[Job], workers: int = 1, progress: Progress | None = None
 
 
 def track_key(job: Job) -> Key | None:
-    """The forecasts a job shares with others, by trace and forecaster; ``None`` if it has none to share."""
+    """(Trace, forecaster) of the forecasts that a job shares with others; ``None`` if it shares none."""
     name = None if job.policy in BOUNDS else forecaster_of(job.policy)
     return None if name is None or name in STREAMED else (job.trace, name)
 
@@ -65,8 +65,8 @@ def _here(jobs: Sequence[Job], told: Progress) -> Iterator[JobOutcome]:
 
 
 def _spread(jobs: Sequence[Job], workers: int, told: Progress) -> list[JobOutcome]:
-    """Forecasts first, then what needs none, then what waited for them."""
-    # spawned, not forked: the caller may have threads (a progress bar), and a fork would copy their locks
+    """Run in a process pool: forecasts first, then jobs without forecasts, then those that use them."""
+    # spawn, not fork: the caller may have threads (a progress bar), and a fork would copy their held locks
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         recording: dict[Future[ForecastTrack | None], Key] = {}
         waiting: dict[Key, list[int]] = {}
@@ -108,7 +108,7 @@ PEAK_MACHINES = 32
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """What is replayed, how and how often. ``target`` is the promised share of steps on time."""
+    """Options of a replay. ``target`` is the promised share of steps on time."""
 
     policies: tuple[str, ...]
     protocol: Protocol
@@ -167,7 +167,7 @@ def replay(
     progress: Progress | None = None,
     play_jobs: PlayJobs = play,
 ) -> list[TraceReport]:
-    """Every policy on every trace, over ``workers`` processes, or wherever else ``play_jobs`` plays them.
+    """Play every policy on every trace, on ``workers`` processes, or wherever ``play_jobs`` runs them.
 
     >>> import numpy as np
     >>> from sluicegate.lab.replay.world import PROTOCOLS
@@ -190,7 +190,7 @@ def replay(
 
 
 def jobs_of(trace: str, rates_per_s: Floats, truth: Truth, options: ReplayOptions, workers: int = 1) -> list[Job]:
-    """The jobs of one trace, those that take longest first."""
+    """The jobs of one trace, the longest-running first."""
     return [
         Job(
             trace=trace,
@@ -210,7 +210,7 @@ def jobs_of(trace: str, rates_per_s: Floats, truth: Truth, options: ReplayOption
 
 
 def _shared(policy: str, runs: int, workers: int) -> Iterable[tuple[int, ...]]:
-    """The runs of each job of a policy: together where they share work, else one by one."""
+    """The runs of each job of a policy: together if they share work, else one by one."""
     every = tuple(range(runs))
     if policy in (*BOUNDS, "recent-peak", BEST_RECENT_PEAK):
         return [every]
@@ -225,7 +225,7 @@ def _forecast_by(policy: str) -> str | None:
 
 
 def _scaled(name: str, values: Floats, truth: Truth, peak_per_s: float | None) -> tuple[Floats, str]:
-    """The rates to replay and how they came about."""
+    """The scaled rates to replay, and a note on the scaling."""
     least = 2 * HINDSIGHT_STEPS
     if len(values) < least:
         raise BadInput(f"{name}: {len(values)} minutes are too few: replay needs at least {least}")
@@ -233,7 +233,7 @@ def _scaled(name: str, values: Floats, truth: Truth, peak_per_s: float | None) -
     if not top > 0:
         raise BadInput(f"{name}: the load is 0 throughout: there is nothing to scale")
     machines = min(PEAK_MACHINES, max(1, truth.measured * 2 // 3))
-    # a hair below, so that the machines meant are enough on average
+    # slightly below, so that this number of machines is enough on average
     peak = 0.999 * float(truth.mean_per_s[machines]) if peak_per_s is None else peak_per_s
     needed = truth.needs(peak)
     if not truth.mean_per_s[needed] > peak:

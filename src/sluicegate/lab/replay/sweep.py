@@ -1,4 +1,4 @@
-"""Replay jobs as Spark tasks: the same pure functions as on the local cores, so the same numbers."""
+"""Runs replay jobs as Spark tasks: the same pure functions as on the local cores, so the same results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOOK_EVERY_S = 0.5
 
 
 def play_on(spark: SparkSession) -> PlayJobs:
-    """A function that plays jobs on the session's cluster, one task a job, in the order they came."""
+    """A ``PlayJobs`` function for the session's cluster: one task per job, outcomes in the order of the jobs."""
 
     def play(jobs: Sequence[Job], workers: int = 1, progress: Progress | None = None) -> list[JobOutcome]:
         context = spark.sparkContext
@@ -24,7 +24,7 @@ def play_on(spark: SparkSession) -> PlayJobs:
             key = track_key(job)
             if key is not None:
                 wanted.setdefault(key, job)
-        # what does not depend on the policy is worked out once a trace, before everything else
+        # forecasts do not depend on the policy: compute them once per trace, first
         made = [(key, key[1], job.rates_per_s, job.protocol.bound[1]) for key, job in wanted.items()]
         tracks = dict(
             context.parallelize(made, len(made)).map(lambda one: (one[0], record(*one[1:]))).collect() if made else []

@@ -1,25 +1,25 @@
-"""The world of a replay: what m machines really carry, and when a policy may decide.
+"""The ground truth of a replay: the real capacity of m machines, and when a policy may decide.
 
-The truth is drawn anew every minute or every cycle:
+The capacity is drawn anew every minute or every cycle:
 
     capacity_t(m) = mean(m) + sd(m) z_t,    z_t standard normal, the same for every policy
 
-Mean and variance are interpolated linearly between the measured sizes. Below the smallest the rate is in proportion;
-beyond the largest it goes on with its last slope, never better than in proportion. One z for all sizes keeps the
-policies comparable: a slow minute is slow for whoever runs in it.
+Mean and variance are interpolated linearly between the measured sizes. Below the smallest the rate is proportional;
+beyond the largest it continues with its last slope, at most proportionally. All sizes share one z, which keeps the
+policies comparable: a slow minute is slow for every policy.
 
 Hindsight is the least m with capacity_t(m) > lambda_t at every step of its window (a cycle, or one minute); static
-peak the least m that holds at every step of the trace. Both know the draws.
+peak is the least m that suffices at every step of the trace. Both know the draws.
 
-The protocol says when a policy decides, and from when on its machines serve and are paid for:
+The protocol defines when a policy decides, and from when on its machines serve and are paid for:
 
     cycle   the paper's: one number for each cycle of 10 minutes, decided 2 minutes ahead; one draw of capacity a cycle.
-            A policy that decides when the cycle starts has what is new 2 minutes late.
-    free    at any minute; a machine serves 2 minutes after it was asked for and is paid for from then on, stopping is
-            at once and those that still start are stopped first; a draw of capacity a minute.
+            New machines of a policy that decides when the cycle starts serve 2 minutes late.
+    free    at any minute; a machine serves 2 minutes after it was requested and is paid for from the request on;
+            stopping is immediate, and machines that are still starting are stopped first; a draw of capacity a minute.
 
-A decision at minute t knows the rates of finished minutes only, up to t - 1. The first cycle runs with what the trace's
-first rate and 20% need: the same for everyone.
+A decision at minute t knows the rates of finished minutes only, up to t - 1. The first cycle runs with the machines
+needed for the trace's first rate plus 20%, the same for every policy.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ Ints = NDArray[np.int64]
 Point = tuple[int, float, float]
 
 LEAST_TABLE = 128  # the paper predicts up to 128 machines
-# Without a capacity file: a machine's share falls with the logarithm of their number, to 74% at 32 and 67% at 128. No
-# policy's model has this form (they fit power laws, polynomials and reciprocals of them), so none has it easier.
+# Without a capacity file: the rate per machine falls with the logarithm of their number, to 74% at 32 and 67% at 128.
+# No policy's model has this form (they fit power laws, polynomials and reciprocals of them), so none has an advantage.
 _ONE_PER_S, _FALL, _RSD = 1000.0, 0.1, 0.05
 _CURVE = {m: _ONE_PER_S * m / (1 + _FALL * math.log(m)) for m in range(1, 129)}
 DEFAULT_POINTS: tuple[Point, ...] = tuple((m, rate, _RSD * rate) for m, rate in _CURVE.items())
 DEFAULT_SAID = "capacity of m machines: 1000 m/(1 + 0.1 ln m) rows/s, 5% noise (no capacity file was given)"
-_ROWS = 2048  # steps looked at together in hindsight: bounds its memory on long traces
+_ROWS = 2048  # steps per block in hindsight: bounds its memory on long traces
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Truth:
-    """Mean and deviation by number of machines, 0 included; ``measured`` is the largest size that was."""
+    """Mean and standard deviation by number of machines, from 0; ``measured`` is the largest measured size."""
 
     mean_per_s: Floats
     sd_per_s: Floats
@@ -61,23 +61,23 @@ class Truth:
         return len(self.mean_per_s) - 1
 
     def needs(self, rate_per_s: float) -> int:
-        """The least machines whose mean exceeds the rate, the largest number there is where none does."""
+        """The least machines whose mean capacity exceeds the rate; the largest size if none does."""
         enough = np.flatnonzero(self.mean_per_s > rate_per_s)
         return int(enough[0]) if len(enough) else self.most
 
     def at(self, machines: Ints, draws: Floats) -> Floats:
-        """What so many machines carry, step by step."""
+        """The drawn capacity of the given machines at each step."""
         drawn: Floats = np.maximum(self.mean_per_s[machines] + self.sd_per_s[machines] * draws, 0.0)
         return drawn
 
     def rising(self) -> Floats:
-        """The mean as it would be with surplus machines left idle: it does not fall."""
+        """The non-decreasing mean, as if surplus machines were left idle."""
         best: Floats = np.maximum.accumulate(self.mean_per_s)
         return best
 
 
 def truth_of(points: Sequence[Point]) -> Truth:
-    """The truth through measured points.
+    """The capacity table through measured points.
 
     >>> truth = truth_of([(2, 20.0, 1.0), (4, 30.0, 3.0)])
     >>> truth.mean_per_s[:6].tolist(), truth.sd_per_s[3].round(3).item()
@@ -88,7 +88,7 @@ def truth_of(points: Sequence[Point]) -> Truth:
     sizes = np.arange(max(LEAST_TABLE, 2 * largest) + 1, dtype=np.float64)
     known = np.array([(0.0, 0.0, 0.0), *points])
     mean = np.interp(sizes, known[:, 0], known[:, 1])
-    # below the smallest size the deviation is in proportion, as the rate is
+    # below the smallest size the deviation is proportional, like the rate
     sd = np.where(
         sizes < points[0][0],
         sizes * points[0][2] / points[0][0],
@@ -103,7 +103,7 @@ def truth_of(points: Sequence[Point]) -> Truth:
 
 
 def draws_of(steps: int, draw_steps: int, seed: int, run: int) -> Floats:
-    """z_t of every step: one draw for each ``draw_steps`` of them.
+    """z_t of every step; one draw holds for ``draw_steps`` steps.
 
     >>> z = draws_of(6, 3, seed=1, run=0)
     >>> bool(z[0] == z[1] == z[2] != z[3])
@@ -115,7 +115,7 @@ def draws_of(steps: int, draw_steps: int, seed: int, run: int) -> Floats:
 
 
 def measured_sizes(truth: Truth, sizes: Sequence[int], seed: int, run: int) -> tuple[tuple[int, float], ...]:
-    """What a policy's capacity model is trained on: one noisy measurement of each size the table has."""
+    """Training data of a policy's capacity model: one noisy measurement of each size that the table has."""
     rng = np.random.default_rng((seed, run, 1))
     found = [
         (m, float(truth.mean_per_s[m] + truth.sd_per_s[m] * z))
@@ -126,7 +126,7 @@ def measured_sizes(truth: Truth, sizes: Sequence[int], seed: int, run: int) -> t
 
 
 def hindsight(truth: Truth, rates_per_s: Floats, draws: Floats, window_steps: int) -> Ints:
-    """The least machines that are on time at every step of each window, step by step."""
+    """For each step, the least machines that are on time at every step of its window."""
     starts = range(0, len(rates_per_s), max(1, _ROWS // window_steps) * window_steps)
     width = max(1, _ROWS // window_steps) * window_steps
     parts = [_least(truth, rates_per_s[i : i + width], draws[i : i + width], window_steps) for i in starts]
@@ -144,7 +144,7 @@ def static_peak(truth: Truth, rates_per_s: Floats, draws: Floats) -> int:
 def _holds(truth: Truth, rates_per_s: Floats, draws: Floats) -> NDArray[np.bool_]:
     carried = truth.mean_per_s + truth.sd_per_s * draws[:, None]
     holds: NDArray[np.bool_] = carried > rates_per_s[:, None]
-    holds[:, 0] = False  # something must run, even for no load
+    holds[:, 0] = False  # at least one machine must run, even without load
     return holds
 
 
@@ -161,7 +161,7 @@ STEP_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """Steps are minutes. ``first`` is the first step that a decision may be made for."""
+    """When decisions are made and machines serve; a step is a minute."""
 
     name: str
     cycle_steps: int
@@ -177,21 +177,21 @@ class Protocol:
 
     @property
     def lead_steps(self) -> int:
-        """How long before its cycle a decision is made; any minute is in time where all may be used."""
+        """Steps by which a decision precedes its cycle; 0 if it may be made at any minute."""
         return 0 if self.free else self.startup_steps
 
     @property
     def bound(self) -> tuple[int, int]:
-        """First and last step that a decision binds, counted from the last rate it knows."""
+        """First and last step bound by a decision, counted from the last rate it knows."""
         first = self.startup_steps + 1
         return first, first + self.cycle_steps - 1
 
     def decides(self, t: int, lead_steps: int) -> bool:
-        """Whether minute ``t`` is one at whose start a decision counts."""
+        """Whether a decision at the start of minute ``t`` counts."""
         return t >= 1 and (t + lead_steps) % self.cycle_steps == 0
 
     def serving(self, asked: Ints, late_steps: int) -> Ints:
-        """The machines that serve: of those asked for, the ones asked for ``late_steps`` ago and ever since.
+        """The machines that serve: the minimum requested over the last ``late_steps`` steps and now.
 
         >>> PROTOCOLS["free"].serving(np.array([5, 8, 7, 7, 4]), 2).tolist()
         [5, 5, 5, 7, 4]
@@ -203,7 +203,7 @@ class Protocol:
 
 
 PROTOCOLS = {"cycle": Protocol("cycle", cycle_steps=10), "free": Protocol("free", cycle_steps=1)}
-HINDSIGHT_STEPS = 10  # cost is held against the hindsight minimum per 10-minute cycle, in both protocols
+HINDSIGHT_STEPS = 10  # cost is relative to the hindsight minimum per 10-minute cycle, in both protocols
 
 
 def protocol_named(name: str) -> Protocol:

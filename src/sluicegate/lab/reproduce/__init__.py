@@ -1,1 +1,1 @@
-"""Each paper's tables and figures, computed anew and held next to the paper's own numbers."""
+"""Recomputes the tables and figures of each paper and compares them with the paper's numbers."""

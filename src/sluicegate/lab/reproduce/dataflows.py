@@ -1,9 +1,9 @@
 """The dataflows of model-driven scheduling: three micro dataflows and three applications of five measured tasks.
 
-Every task has selectivity 1, so a task's rate is a multiple of the dataflow's: outputs go to all that follow. The paper
-puts the five tasks at random onto the vertices; where a vertex is not told, the place is ours. On the applications the
-tasks take turns in a fixed order. Finance is drawn nowhere: ours has seven tasks and, as told, more rows for pi and one
-blob task less than the other two.
+Every task has selectivity 1, so a task's rate is a multiple of the dataflow's: outputs go to all successors. The paper
+assigns the five tasks to the vertices at random; where it does not name the task of a vertex, the choice is ours. In
+the applications the tasks alternate in a fixed order. The paper has no drawing of finance: ours has seven tasks and, as
+stated there, more rows for pi and one blob task less than the other two.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def applications() -> dict[str, Topology]:
 
 
 def _numbered(name: str, drawing: str) -> Topology:
-    """Vertices by number become operators, the five tasks taking turns."""
+    """Turn numbered vertices into operators, alternating between the five tasks."""
     pairs = [pair for path in drawing.split() for pair in pairwise(map(int, path.split("-")))]
     vertices = sorted({end for pair in pairs for end in pair if end > 1})
     names = {1: "source", 0: "sink"}

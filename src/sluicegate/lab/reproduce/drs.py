@@ -1,6 +1,6 @@
 """DRS, dynamic resource scheduling for real-time analytics over fast streams: Fig 6 to 10 and Table II.
 
-The paper prints none of its rates, so what is reproduced is order and shape, with rates we state (``drs_apps``).
+The paper gives none of its rates, so order and shape are reproduced, with rates that we state (``drs_apps``).
 """
 
 from __future__ import annotations
@@ -12,6 +12,6 @@ from sluicegate.lab.reproduce.row import Progress, Row
 
 
 def rows(progress: Progress) -> Iterator[Row]:
-    """One row for every claim, each computed when it is asked for."""
+    """Yield one row per claim, computed lazily."""
     for figures in (drs_model, drs_convergence, drs_rates, drs_variability, drs_speed):
         yield from figures.rows(progress)

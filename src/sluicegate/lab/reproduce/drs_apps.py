@@ -1,7 +1,7 @@
-"""The applications of the DRS paper, with the rates we assume: it prints none.
+"""The applications of the DRS paper, with rates that we assume, since it gives none.
 
 VLD, video logo detection: extract -> match -> aggregate. FPD, frequent patterns: two spouts -> generate -> detect,
-which feeds itself -> report. All rates below are ours, and what they were chosen for is said at each.
+which feeds itself -> report. All rates below are ours; comments say why each was chosen.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sluicegate.lab.simulate.arrivals import Arrivals, trace
 from sluicegate.lab.simulate.distributions import constant
 
 Split = tuple[int, ...]
-"""Processors of the operators in their order."""
+"""Processors by operator, in the order of the operators."""
 
 
 def _video(extract: Operator, match: Operator, aggregate_per_s: float) -> Topology:
@@ -56,7 +56,7 @@ VLD_FIG10 = _video(Operator("extract", 3.7, service_scv=2.5), Operator("match", 
 
 
 def frames(seconds: int, seed: int) -> Arrivals:
-    """Frames at a rate uniform in 1 to 25 a second, drawn anew each second and even within it.
+    """Frames at a rate drawn uniformly from 1 to 25 per second for each second, evenly spaced within it.
 
     >>> round(frames(60_000, seed=1).mean_per_s(60_000.0))
     13

@@ -68,5 +68,5 @@ def _head(run: DrsRun) -> float:
 
 
 def _tail(run: DrsRun) -> float:
-    """Mean of the last nine minutes, when what had piled up is gone."""
+    """Mean of the last nine minutes, after the backlog is gone."""
     return sum(run.minutes_s[-9:]) / 9

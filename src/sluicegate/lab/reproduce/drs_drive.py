@@ -1,4 +1,4 @@
-"""The loop with DRS in it, driven minute by minute over a simulated pipeline."""
+"""Runs the control loop with DRS minute by minute on a simulated pipeline."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ class DrsMove:
 
 @dataclass(frozen=True, slots=True)
 class DrsRun:
-    """What happened, and the mean sojourn of each minute (the first minute is number 1)."""
+    """The moves of a run, and the mean sojourn of each minute (the first minute is number 1)."""
 
     moves: tuple[DrsMove, ...]
     minutes_s: tuple[float, ...]
 
 
 def rules(minutes_apart: int) -> Rules:
-    """T_ra and nothing else: DRS alone decides."""
+    """Governor rules with T_ra only, so that DRS alone decides."""
     return Rules(minutes_apart * MINUTE_S, 0.0, 0.0, 0.0, math.inf, 0.0, math.inf, 0.0)
 
 
 def drive(
     settings: Settings, load: Load, start: Split, minutes: int, seed: int, adding_s: float, else_s: float
 ) -> DrsRun:
-    """Tick once a minute; a move that adds processors pauses the whole application, another only what it touches."""
+    """Tick once a minute; a move that adds processors pauses the whole application, others only what changes."""
     topology, state = settings.topology, loop.start(settings)
     world = begin(topology, load, named(topology, start), seed)
     moves: list[DrsMove] = []

@@ -1,4 +1,4 @@
-"""DRS Fig 6 and 7: what the model predicts of an allocation, and what the event simulator measures of it."""
+"""DRS Fig 6 and 7: predictions of the model for allocations, against measurements in the event simulator."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rows(progress: Progress) -> Iterator[Row]:
 
 
 def held(topology: Topology, rate_per_s: float, splits: Sequence[Split], load: Load, seconds: float) -> list[Held]:
-    """Each split predicted (M/M/k) at the rate and simulated under the load."""
+    """Predict each split (M/M/k) at the rate and simulate it under the load."""
     stations = stations_of(situation_at(topology, rate_per_s)).markovian()
     return [_held(topology, stations, split, load, seconds) for split in splits]
 
@@ -57,7 +57,7 @@ def _held(topology: Topology, stations: Stations, split: Split, load: Load, seco
 
 
 def pairs_in_order(found: Sequence[Held]) -> tuple[int, int]:
-    """How many pairs of allocations prediction and measurement put in the same order, and of how many."""
+    """The number of pairs of allocations that prediction and measurement order alike, and of all pairs."""
     pairs = list(combinations(found, 2))
     same = sum((a.predicted_s - b.predicted_s) * (a.measured_s - b.measured_s) > 0 for a, b in pairs)
     return same, len(pairs)

@@ -1,4 +1,4 @@
-"""DRS Fig 9: T_max and T_min under frame rates that change for long, and for three minutes."""
+"""DRS Fig 9: T_max and T_min under lasting changes of the frame rate, and under three-minute ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rows(progress: Progress) -> Iterator[Row]:
 
 
 def follow(frames_per_s: Sequence[float], window: int, seed: int) -> DrsRun:
-    """Fig 9: T_max 1 s, T_min 0.45 s, T_ra and the window of the smoothing both ``window`` minutes."""
+    """Run Fig 9: T_max 1 s, T_min 0.45 s, T_ra and the smoothing window both ``window`` minutes."""
     settings = Settings(
         apps.VLD_FIG9,
         Drs(),
@@ -90,7 +90,7 @@ def _sooner(runs: dict[int, list[DrsRun]]) -> Row:
 
 
 def _delays(run: DrsRun) -> list[float]:
-    """Minutes from each of the first two changes to the first move in its direction; to the end where none came."""
+    """Minutes from each of the first two changes to the first move in its direction; to the end if there is none."""
     found = []
     for change, sign in zip(_CHANGES[:2], (1, -1), strict=True):
         later = (move.minute - change for move in run.moves if move.minute > change and move.added * sign > 0)
@@ -119,7 +119,7 @@ def _pause(runs: Sequence[DrsRun]) -> Row:
 
 
 def _rise(run: DrsRun, move: DrsMove) -> float:
-    """By how much the first minute of an allocation is longer than its next four on average."""
+    """By how much the mean latency in the first minute of an allocation exceeds that of the next four."""
     first, *later = run.minutes_s[move.minute : move.minute + 5]
     return first - sum(later) / len(later)
 

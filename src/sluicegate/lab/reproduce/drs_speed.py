@@ -1,4 +1,4 @@
-"""DRS Table II: the time of one decision as K_max grows, and of taking in one measurement."""
+"""DRS Table II: the time of one decision as K_max grows, and of processing one measurement."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _decisions(sizes: Sequence[int], ms: Sequence[float]) -> Row:
 
 
 def shortest_s(calls: Sequence[Callable[[], object]], clock: Clock) -> list[float]:
-    """The shortest time of each call, the calls in turn: what others do on the machine only ever adds."""
+    """The shortest time of each call, with calls interleaved: other load on the machine can only add time."""
     best = [math.inf] * len(calls)
     for _ in range(_ROUNDS):
         for i, call in enumerate(calls):

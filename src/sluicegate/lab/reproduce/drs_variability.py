@@ -1,4 +1,4 @@
-"""DRS Fig 10: M/M/k against GI/G/k where service varies more than an exponential time does."""
+"""DRS Fig 10: M/M/k against GI/G/k where service times vary more than exponential ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sluicegate.policy.demand import situation_at, stations_of
 _SEED = 1
 _SECONDS = 240_000.0
 _CHANCE = 0.02
-"""Differences of mean errors below it vary in sign with the seed."""
+"""Differences of mean errors below this change sign with the seed."""
 
 
 def rows(progress: Progress) -> Iterator[Row]:
@@ -51,7 +51,7 @@ _MANY: Split = (3, 3, 1)
 
 
 def models(rate_per_s: float, gaps: tuple[float, float], split: Split, seconds: float) -> Models:
-    """Both models with what is measured in one run, and the run's own mean."""
+    """Both models with the figures measured in one run, and the measured mean of that run."""
     topology = apps.VLD_FIG10
     world = begin(topology, renewal(rate_per_s, uniform(*gaps)), named(topology, split), _SEED)
     seen = advance(world, seconds)
@@ -62,7 +62,7 @@ def models(rate_per_s: float, gaps: tuple[float, float], split: Split, seconds: 
 
 
 def _as_measured(operator: Operator, seen: Observation) -> Operator:
-    """The operator with measured figures; what was not measured stays."""
+    """The operator with measured figures; figures that were not measured are kept."""
     one = seen.of(operator.name)
     return operator.with_figures(
         operator.service_per_s if one.service_per_s is None else one.service_per_s,

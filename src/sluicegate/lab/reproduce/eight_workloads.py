@@ -1,19 +1,19 @@
-"""The eight workloads of uncertainty-aware scheduling: a week of load, and what machines carry of it.
+"""The eight workloads of uncertainty-aware scheduling: a week of load, and capacity curves.
 
-Traces are not ours to ship: a generator stands in for each that is not given.
+The traces cannot be redistributed: a generator replaces each one that is not given.
 
     World Cup    a daily swing, and on most days two matches: a steep rise, two hours of crowd, a fall
     tweets       a daily swing, evenings highest, with noise
     flights      a smooth daily swing
 
 All rates are in thousandths of the workload's peak, so that the six applications on one trace share its forecasts;
-MB/s follow from the peak. The measured capacity curves are a figure we do not have. Ours: m machines carry
+MB/s follow from the peak. The measured capacity curves are not available. Ours: the capacity of m machines is
 
     peak x x (1 + s)/(1 + s x)      x = m/M                          most: a form that the model can learn
     peak x x (1 - d x)/(1 - d)                                       unique visitor, page view, hashtags
 
-with M machines for the peak and 4% noise. The second kind bends down beyond the sizes trained on: these three are told
-to be overestimated at first. VHT does not scale: one machine carries half as much again as its peak.
+with M machines for the peak and 4% noise. The second kind bends down beyond the training sizes: according to the paper
+these three are overestimated at first. VHT does not scale: one machine has 1.5 times the capacity its peak needs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sluicegate.lab.replay.world import LEAST_TABLE, Point
 Floats = NDArray[np.float64]
 
 STEPS = 5760
-"""Four of the paper's seven days, the first great spike among them: all workloads then take less than a minute."""
+"""Four of the paper's seven days, including the first large spike, so that all workloads take less than a minute."""
 UNITS = 1000.0
 """The peak of every workload, in thousandths of it."""
 NOISE = 0.04
@@ -63,7 +63,7 @@ class Workload:
         x = np.arange(1, LEAST_TABLE + 1, dtype=np.float64) / self.machines
         if not self.scales:
             x = np.full(LEAST_TABLE, 1.5)
-        # past its top a bent curve falls no further: surplus machines may idle
+        # beyond its maximum a bent curve stays flat, as surplus machines may idle
         bent = np.maximum.accumulate(x * (1 - self.bend * x)) / (1 - self.bend)
         rates = UNITS * bent * (1 + self.saturation) / (1 + self.saturation * x)
         return tuple((m, float(rate), NOISE * float(rate)) for m, rate in enumerate(rates, start=1))
@@ -82,7 +82,7 @@ WORKLOADS = (
 
 
 def week_loads(given: Sequence[Path], steps: int = STEPS) -> tuple[dict[str, Floats], dict[str, str]]:
-    """A load for each trace, at a peak of 1000, and where it comes from; paths stand for the traces in their order."""
+    """A load for each trace, scaled to a peak of 1000, and its origin; ``given`` has paths in the order of traces."""
     loads: dict[str, Floats] = {}
     origins: dict[str, str] = {}
     for number, name in enumerate(TRACES):
@@ -126,7 +126,7 @@ def _daily(minute: NDArray[np.int64], peak_at: float) -> Floats:
 
 
 def _match(since: Floats) -> Floats:
-    """0 before, up within 20 minutes, full for 110, down within half an hour."""
+    """Shape of a match: 0 before, up within 20 minutes, full for 110, down within half an hour."""
     crowd: Floats = np.interp(since, [0, 20, 130, 160], [0.0, 1.0, 0.9, 0.0], left=0.0, right=0.0)
     return crowd
 

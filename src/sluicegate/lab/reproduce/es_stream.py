@@ -20,7 +20,7 @@ from sluicegate.lab.reproduce.row import Progress, Row
 
 
 def rows(progress: Progress) -> Iterator[Row]:
-    """One row for every claim, each computed when it is asked for."""
+    """Yield one row per claim, computed lazily."""
     figures = (es_stream_parallelism, es_stream_latency, es_stream_highest, es_stream_scaling, es_stream_state)
     for part in figures:
         yield from part.rows(progress)

@@ -53,15 +53,15 @@ APPS = (
 )
 
 NODES, PER_NODE = 13, 4
-"""The paper's cluster: 13 nodes, 2 workers a node, 2 instances a worker."""
+"""The paper's cluster: 13 nodes, 2 workers per node, 2 instances per worker."""
 FLEET = tuple(Vm(f"n{i}", PER_NODE) for i in range(1, NODES + 1))
 ROUND_ROBIN = tuple(Vm(vm.name, 1) for vm in FLEET)
-"""The same nodes for a mapper that deals instances out in turn: node by node, as Storm's EvenScheduler does."""
+"""The same nodes for a round-robin mapper: instances are placed node by node, as by Storm's EvenScheduler."""
 FITTED = "Service rates and beta are fitted to the paper's figures: they show that the model can, not that it must."
 
 
 def instances(topology: Topology, rate_per_s: float, limits: Limits | None = None) -> dict[str, int]:
-    """What Es-Stream plans for a rate.
+    """The instances that Es-Stream plans for a rate.
 
     >>> instances(COMMODITY_COUNT, 1800.0)
     {'reader': 3, 'count': 9, 'report': 2}
@@ -70,7 +70,7 @@ def instances(topology: Topology, rate_per_s: float, limits: Limits | None = Non
 
 
 def drs_split(topology: Topology, rate_per_s: float, total: int) -> dict[str, int]:
-    """``total`` instances as algorithm 1 of DRS deals them out: the least time by M/M/k.
+    """``total`` instances as allocated by algorithm 1 of DRS: the least time by M/M/k.
 
     >>> drs_split(COMMODITY_COUNT, 1800.0, 14)
     {'reader': 3, 'count': 9, 'report': 2}
@@ -89,6 +89,6 @@ def shown(counts: Mapping[str, int] | Iterable[int]) -> str:
 
 
 def mean_s(topology: Topology, rate_per_s: float, counts: Mapping[str, int], seconds: float) -> float:
-    """The simulated mean; infinite where the instances do not keep up."""
+    """The simulated mean; infinite if the instances do not keep up."""
     found = simulate(topology, rate_per_s, counts, seconds, seed=1).mean_s
     return math.inf if found is None else found

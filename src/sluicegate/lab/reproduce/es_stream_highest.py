@@ -22,7 +22,7 @@ def rows(progress: Progress) -> Iterator[Row]:
 
 
 def highest(app: PaperApp) -> Iterator[Row]:
-    """The highest rate, in steps of 500 rows/s, that the 52 instances of the cluster carry."""
+    """The highest rate, in steps of 500 rows/s, that the 52 instances of the cluster sustain."""
     places = apps.NODES * apps.PER_NODE
     topology, limits = app.topology, Limits(budget=places)
     even = {name: places // len(topology.names) for name in topology.names}

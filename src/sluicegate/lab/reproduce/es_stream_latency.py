@@ -19,13 +19,13 @@ from sluicegate.policy.demand import situation_at, stations_of
 from sluicegate.policy.greedy import smallest
 
 HOP_S = 0.5e-3
-"""Assumed: what a row takes from one node to another. The paper gives no figure, and our models have no network."""
+"""Assumed time of a row from one node to another. The paper gives no figure, and our models have no network."""
 _SECONDS = 400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """One scheduler: its instances, their simulated mean, and how often a row changes nodes on its way."""
+    """One scheduler: its instances, their simulated mean, and how often a row changes nodes."""
 
     counts: Mapping[str, int]
     queueing_s: float
@@ -46,7 +46,7 @@ def rows(progress: Progress) -> Iterator[Row]:
 
 
 def against(name: str, topology: Topology, rate_per_s: float, paper: str, seconds: float) -> Iterator[Row]:
-    """The same number of instances, split and placed as each of the four does."""
+    """Compare the four schedulers with the same number of instances, split and placed by each."""
     ours = instances(topology, rate_per_s)
     total = sum(ours.values())
     fixed = by_hand(topology, rate_per_s, total)
@@ -122,7 +122,7 @@ def _ratio(paper: str) -> str:
 
 
 def by_hand(topology: Topology, rate_per_s: float, total: int) -> dict[str, int]:
-    """What keeps every operator up, and the rest one by one in turn: a user's setting that nobody tunes.
+    """Just enough instances for every operator, and the rest in turn: a user's untuned setting.
 
     >>> by_hand(apps.COMMODITY_COUNT, 1800.0, 14)
     {'reader': 4, 'count': 7, 'report': 3}
@@ -135,7 +135,7 @@ def by_hand(topology: Topology, rate_per_s: float, total: int) -> dict[str, int]
 
 
 def crossings(topology: Topology, placement: Placement) -> float:
-    """How many times a row changes nodes on its way, if each instance sends evenly to all of the next operator."""
+    """How often a row changes nodes, if each instance sends evenly to all instances of the next operator."""
     return sum(
         edge.selectivity * _apart(_shares(placement, edge.origin), _shares(placement, edge.target))
         for edge in topology.inner_edges

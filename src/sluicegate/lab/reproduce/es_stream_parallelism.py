@@ -1,4 +1,4 @@
-"""Es-Stream Fig 1 to 3: the best instances at each rate, and what ever more of one operator bring."""
+"""Es-Stream Fig 1 to 3: the best instances at each rate, and the effect of more instances of one operator."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TRIALS = (
 
 
 def best_by_trial() -> Iterator[Row]:
-    """The fastest split, by the model, of as many instances as the paper's best has."""
+    """The fastest split by the model, with the total number of instances of the paper's best."""
     found = [tuple(drs_split(topology, rate, sum(best)).values()) for _, topology, rate, best in _TRIALS]
     yield Row(
         "Fig 1 COMMCount: the best split of 24 instances changes from 900 to 1,800 rows/s",
@@ -51,7 +51,7 @@ def best_by_trial() -> Iterator[Row]:
 
 
 def second_operator(seconds: float) -> Row:
-    """Simulated latency of COMMCount at 1,800 rows/s for ever more counters."""
+    """Simulated latency of COMMCount at 1,800 rows/s for an increasing number of counters."""
     topology, rate = apps.COMMODITY_COUNT, 1800.0
     base = instances(topology, rate)
     counts = range(5, 17)

@@ -51,7 +51,7 @@ def planned(app: PaperApp) -> Row:
 
 
 def followed(app: PaperApp, seed: int) -> Row:
-    """The same in a simulated run, from what is measured: the rate changes at 100 s and at 160 s."""
+    """The same in a simulated run, from measurements: the rate changes at 100 s and at 160 s."""
     episode = _episode(app, seed)
     totals = tuple(sum(episode.moments[tick].decision.running.values()) for tick in _LAST_TICK_OF)
     moves = [moment.observation.at_s for moment in episode.moments if moment.decision.moves]

@@ -1,4 +1,4 @@
-"""Es-Stream Fig 18, 20 and 21: how long state takes to be parted anew, and a failed instance to be repaired."""
+"""Es-Stream Fig 18, 20 and 21: time to repartition state, and to repair a failed instance."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def repair() -> Iterator[Row]:
 
 
 def simulated_repair(seed: int) -> Row:
-    """One counter fails at 30 s; how long it is away, for each interval."""
+    """One counter fails at 30 s; its downtime for each backup interval."""
     away = []
     for interval_s in _INTERVALS_S:
         topology, counts = apps.COMMODITY_COUNT, instances(apps.COMMODITY_COUNT, _RATE_PER_S)

@@ -1,4 +1,4 @@
-"""Model-driven scheduling on a fixed cluster, five VMs of four slots: what each pair plans, predicts and reaches."""
+"""Model-driven scheduling on a fixed cluster of five VMs with four slots: planned, predicted and reached rates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEP_PER_S = 10.0
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Reached:
-    """A pair on the cluster; rates are the dataflow's, use is by VM as a share of it."""
+    """The result of a pair on the cluster; rates are the dataflow's, use is a share of each VM."""
 
     pair: Pair
     planned_per_s: float
@@ -30,7 +30,7 @@ class Reached:
 
 
 def reach(pair: Pair, topology: Topology) -> Reached:
-    """Plan as much as fits, predict by the model, and search the highest stable rate by simulation."""
+    """Plan the highest rate that fits, predict by the model, and search the highest stable rate by simulation."""
     plan = most_on(pair, topology, FLEET, STEP_PER_S)
     model = mapping_rate(topology, plan.placement)
     predicted, even = (model.rate_per_s(routing) for routing in (Routing.SLOT_AWARE, Routing.EVEN))
@@ -49,7 +49,7 @@ def reach(pair: Pair, topology: Topology) -> Reached:
 
 
 def r_squared(one: list[float], other: list[float]) -> float:
-    """Squared correlation; 0 where one of the two does not vary.
+    """Squared correlation; 0 if one of the two does not vary.
 
     >>> r_squared([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
     1.0

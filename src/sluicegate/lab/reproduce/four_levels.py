@@ -6,11 +6,10 @@
     resource      the user's instances, round robin, then hot instances moved by algorithm 4
     all           algorithm 1 and 2, placed by 3, then moved by 4; the user level is the topology itself
 
-The user's numbers are ours: enough for 1,000 rows/s, where most of the paper's experiments are, with a fifth to spare;
-they stay as they are when the rate grows, which is what the default does. Algorithm 4 moves
-at most four instances in each of two rounds while the latency exceeds twice the time of service alone; a round that
-does not bring the latency down is undone. Where the instances need more than there is, they are placed as if each
-needed its part of what there is.
+The user's numbers are ours: enough for 1,000 rows/s, the rate of most of the paper's experiments, with a margin of a
+fifth; they do not change when the rate grows, as with the default scheduler. Algorithm 4 moves at most four instances
+in each of two rounds while the latency exceeds twice the pure service time; a round that does not lower the latency is
+undone. If the instances need more than the cluster has, their demands are scaled down to fit.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ BOUNDS = QueueBounds(places=PLACES, least_mean=0.1, most_mean=PLACES / 2, most_d
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """Which of Mc-Stream's levels act; none of them is the default scheduler."""
+    """The active levels of Mc-Stream; without any it is the default scheduler."""
 
     name: str
     instance: bool = False
@@ -61,7 +60,7 @@ ALL = Levels("all levels", instance=True, scheduling=True, resource=True)
 def run(
     levels: Levels, applications: int, rate_per_s: float, nodes: int, users_rate_per_s: float = USERS_RATE_PER_S
 ) -> Performance:
-    """Deploy, and let the levels that act improve on it, round by round."""
+    """Deploy, then let the active levels improve the deployment round by round."""
     fleet = cluster(nodes)
     pipeline = top_n.topology(applications)
     wanted = (
@@ -93,14 +92,14 @@ def users_instances(applications: int, rate_per_s: float = USERS_RATE_PER_S) -> 
 
 
 def by_algorithm_1(pipeline: Topology, rate_per_s: float) -> dict[str, int]:
-    """Mc-Stream's numbers, chain by chain: one application knows nothing of the others."""
+    """Mc-Stream's numbers, separately for each chain, as for independent applications."""
     chain = top_n.topology(1)
     numbers, _ = McStream().instances(situation_at(chain, rate_per_s))
     return {name: numbers[f"{name.partition('-')[0]}-1"] for name in pipeline.names}
 
 
 def improved(deployment: Deployment, result: Performance, levels: Levels) -> Deployment | None:
-    """What algorithms 2 and 4 make of a deployment as measured; ``None`` if they leave it as it is."""
+    """The deployment improved by algorithms 2 and 4 from measurements; ``None`` if they change nothing."""
     shares = dict(deployment.shares)
     if levels.instance:
         asked = {name: redirect(one.instance_queues, BOUNDS).shares for name, one in result.seen.operators.items()}
@@ -108,12 +107,12 @@ def improved(deployment: Deployment, result: Performance, levels: Levels) -> Dep
     placement = _moved(deployment, result) if levels.resource else None
     if placement is None:
         return replace(deployment, shares=shares) if shares != dict(deployment.shares) else None
-    # instances are numbered by slot: what was measured of each would now be told of another
+    # instances are numbered by slot, so measurements would be attributed to other instances after a move
     return replace(deployment, shares={}, placement=placement)
 
 
 def _moved(deployment: Deployment, result: Performance) -> Placement | None:
-    """Algorithm 4 on what was measured."""
+    """The placement by algorithm 4 from measurements."""
     pipeline = top_n.topology(deployment.applications, top_n.remote_shares(deployment))
     loads: dict[tuple[str, str], float] = {}
     sized: list[Operator] = []
@@ -129,7 +128,7 @@ def _moved(deployment: Deployment, result: Performance) -> Placement | None:
 
 
 def _bundles(pipeline: Topology, wanted: Mapping[str, int], rate_per_s: float, fleet: Sequence[Vm]) -> list[Bundle]:
-    """One an instance, with its part of the operator's demand; scaled down where all do not fit on the fleet."""
+    """One per instance, with its part of the operator's demand; scaled down if they do not fit on the fleet."""
     demand = {o.name: rate_per_s / o.service_per_s / CORES for o in pipeline.operators}
     room = _FILLED * sum(vm.slots for vm in fleet)
     scale = min(1.0, room / sum(demand.values()))

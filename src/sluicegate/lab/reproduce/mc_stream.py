@@ -1,8 +1,8 @@
 """Mc-Stream's figures: Top_N under its four levels against the default scheduler, as load and nodes grow.
 
-The paper's cluster is told only by its CPU names, so absolute times cannot come out; orders and shapes can. What was
-assumed is in ``top_n`` and ``four_levels``. Where the paper prints sizes, ``holds`` asks for at least half of its gain;
-where it says only which is better, for a difference of 2%; what it does not show is not judged. Each row says which.
+The paper describes its cluster only by CPU names, so absolute times cannot be reproduced; orders and shapes can. The
+assumptions are in ``top_n`` and ``four_levels``. Where the paper gives numbers, ``holds`` requires at least half of its
+gain; where it says only which is better, a difference of 2%; what it does not show is not judged. Each row says which.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sluicegate.lab.reproduce.row import Progress, Row
 from sluicegate.lab.reproduce.top_n import Performance
 
 CLEARLY = 0.02
-"""The least difference, as a share, that counts as one."""
+"""The smallest relative difference that counts."""
 _OURS = "simulated; service times, cost of remote rows, user's instances are ours"
 CLEAR = "holds from a difference of 2% on"
 MODEL = f"{CLEAR}; {_OURS}"
@@ -27,9 +27,9 @@ RATES_PER_S = (1000.0, 3000.0, 5000.0)
 APPLICATIONS = (2, 8, 14, 20)
 NODES = (5, 10, 15, 25, 35)
 _PAPER = {1000.0: ((30.0, 43.0), (621.0, 459.0)), 5000.0: ((258.0, 391.0), (3051.0, 2231.0))}
-"""Latency in ms and rows/s, each of Mc-Stream and of the default, as printed."""
+"""Latency in ms and rows/s, each for Mc-Stream and the default, as printed in the paper."""
 _GAPS = ((13.0, 133.0), (162.0, 820.0))
-"""Of latency in ms and of rows/s, at the lowest and the highest rate."""
+"""Differences in latency (ms) and throughput (rows/s), at the lowest and the highest rate."""
 _SUPERVISORS = 32
 _BASE_PER_S = 1000.0
 _NOT_FULL = (
@@ -63,7 +63,7 @@ class Duel:
 
     @property
     def faster_by(self) -> float:
-        """The share of the default's latency that is saved."""
+        """The relative reduction of the default's latency."""
         return 1 - self.mc.latency_s / self.storm.latency_s
 
     @property
@@ -77,7 +77,7 @@ class Duel:
 
 
 def rows(progress: Progress) -> Iterator[Row]:
-    """Every figure of the spec, one row each.
+    """Yield one row per figure.
 
     >>> first = next(rows(lambda what: None))
     >>> first.what, first.holds
@@ -229,7 +229,7 @@ def _line(values: Sequence[float], unit: str) -> str:
 
 
 def level_rows(applications: int, rate_per_s: float, nodes: int) -> Iterator[Row]:
-    """The paper's claim that one level alone gives limited gains: each against all of them."""
+    """The paper's claim that one level alone gives limited gains: compare each level with all."""
     found = {one.name: run(one, applications, rate_per_s, nodes) for one in (DEFAULT, *ALONE, ALL)}
     together, told = found[ALL.name], f"{applications} applications, {rate_per_s:,.0f}/s, {nodes} nodes"
     alone = [found[one.name] for one in ALONE]

@@ -1,6 +1,6 @@
 """The figures of model-driven scheduling: slots, extra slots, planned, predicted and simulated rates, use and latency.
 
-The tasks are the measured ones; what runs is the simulator of ``stable_rate``, whose assumptions are told there. The
+The tasks have the measured profiles; runs use the simulator of ``stable_rate``, which states its assumptions. The
 threads of a source and a sink take 10% of a slot's CPU, and 15% of its memory: the paper's figure for it is lost.
 """
 
@@ -33,12 +33,12 @@ _LEAST_SAVED = 0.3
 _NEARLY_TWICE = (1.6, 2.4)
 _APART = "asked: at most 1 slot apart"
 _CASES_OFF = 1
-"""Counts of cases may differ by so many from the paper's."""
+"""Allowed difference of case counts from the paper's."""
 _PAPER_LINEAR = {"lsa": (7, 13, 28), "mba": (4, 7, 15)}
 
 
 def rows(progress: Progress) -> Iterator[Row]:
-    """Every figure of the spec, one row after the other.
+    """Yield one row per figure.
 
     >>> first = next(rows(lambda what: None))
     >>> first.what, first.ours, first.holds

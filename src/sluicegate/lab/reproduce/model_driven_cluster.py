@@ -67,7 +67,7 @@ def _rate_rows(name: str, by_pair: Mapping[str, Reached]) -> Iterator[Row]:
 
 
 def _error(reached: Sequence[Reached], what: str) -> float:
-    """Mean distance from the simulated rate, as a share of it."""
+    """Mean relative deviation from the simulated rate."""
     return fmean(abs(getattr(r, what) / max(r.simulated_per_s, 1.0) - 1) for r in reached)
 
 

@@ -1,4 +1,4 @@
-"""Model-driven scheduling's planned rates against those that run stably, each on the slots it was planned for."""
+"""Planned rates of model-driven scheduling against the stable rates on the planned slots."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def stable_rows(
 
 
 def slot_aware_row(flows: Mapping[str, Topology], plans: Plans, rates: Sequence[float]) -> Row:
-    """The routing that the paper names as future work: by the model it reaches every plan; simulated it need not."""
+    """Slot-aware routing, future work in the paper: by the model it reaches every plan; in simulation it may not."""
     promised, aware, even = [], [], []
     for name, topology in flows.items():
         for rate in rates:

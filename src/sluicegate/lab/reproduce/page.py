@@ -1,4 +1,4 @@
-"""A reproduction as a page of its own: no outside request, light and dark."""
+"""Renders a reproduction as a self-contained HTML page, in light and dark mode."""
 
 from __future__ import annotations
 

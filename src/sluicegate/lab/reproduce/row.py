@@ -1,4 +1,4 @@
-"""One line of a reproduction: what the paper says, what ours gives, whether it holds, and what was assumed."""
+"""One row of a reproduction: the paper's value, ours, whether the claim holds, and the assumptions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``paper`` and ``ours`` are as shown to a person; ``holds`` is whether what was claimed comes out.
+    """One claim: ``paper`` and ``ours`` are display texts; ``holds`` is whether the claim is reproduced.
 
-    ``note`` tells what was assumed where the paper is silent, and where it does not come out, why.
+    ``note`` states assumptions where the paper is silent, and the reason if the claim is not reproduced.
     """
 
     what: str
@@ -21,7 +21,7 @@ class Row:
 
 
 Progress = Callable[[str], None]
-"""Told what is being worked on."""
+"""Called with the current step."""
 
 Reproduction = Callable[[Progress], Iterator[Row]]
-"""A paper's tables and figures, one row after the other, each computed when it is asked for."""
+"""Yields the rows of a paper's tables and figures, computed lazily."""

@@ -1,4 +1,4 @@
-"""Model-driven scheduling's plans: an allocation and a mapping of a dataflow, for a rate or for a cluster."""
+"""Plans of model-driven scheduling: allocation and mapping of a dataflow, for a rate or for a cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sluicegate.policy.papers.lsa import Lsa
 from sluicegate.policy.papers.mba import Mba
 
 ENDPOINT_MEMORY = 0.15
-"""Of a source's or a sink's thread. The paper's figures are lost; with 15% RSM needs extra slots as often as told."""
+"""Memory of a source's or sink's thread. The paper's figure is lost; with 15% RSM needs extra slots as often."""
 
 LSA, MBA = Lsa(endpoint_memory=ENDPOINT_MEMORY), Mba(endpoint_memory=ENDPOINT_MEMORY)
 DSM, RSM, SAM = Dsm(), Rsm(), Sam()
@@ -44,7 +44,7 @@ PAIRS = (LSA_DSM, LSA_RSM, MBA_DSM, MBA_RSM, MBA_SAM)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SlotPlan:
-    """Slots as allotted, and where the threads went; ``placement`` tells the extra slots."""
+    """The allocated slots and the placement of threads; ``placement`` includes the extra slots."""
 
     rate_per_s: float
     slots: int
@@ -60,7 +60,7 @@ class SlotPlan:
 
 
 def plan_for(pair: Pair, topology: Topology, rate_per_s: float) -> SlotPlan:
-    """As many slots as it takes.
+    """The plan for a rate, with as many slots as needed.
 
     >>> from sluicegate.lab.reproduce.dataflows import micro
     >>> plan_for(MBA_SAM, micro()["linear"], 100.0).slots
@@ -76,7 +76,7 @@ def allotted(planner: Planner, topology: Topology, rate_per_s: float) -> Proposa
 
 
 def most_on(pair: Pair, topology: Topology, fleet: Sequence[Vm], step_per_s: float = 10.0) -> SlotPlan:
-    """The last plan, in steps of the rate, before the first that does not fit on the fleet."""
+    """The plan for the highest rate, in steps, before the first that does not fit on the fleet."""
     room = sum(vm.slots for vm in fleet)
     last: SlotPlan | None = None
     for step in count(1):

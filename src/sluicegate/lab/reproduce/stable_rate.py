@@ -1,15 +1,15 @@
-"""What a mapping really sustains, by simulation: the highest stable rate, the use of its VMs, and its latency.
+"""Simulates a mapping to find its highest stable rate, the use of its VMs, and its latency.
 
 A rate is stable if the latency's slope is at most 0.001 (the paper's criterion). By Little's law the slope of the mean
-latency is the growth of the rows inside over the rate, which needs no latencies of rows that never end.
+latency is the growth of the rows inside over the rate, which does not need latencies of unfinished rows.
 
-Assumed: rows come evenly, tasks take the same time for every row (both as in the paper's set-up: a constant source and
-fixed work), each thread has a queue of its own and gets rows in turn (shuffle grouping), or with slot-aware routing in
+Assumed: rows arrive evenly, tasks take the same time for every row (both as in the paper's set-up: a constant source
+and fixed work), each thread has its own queue and gets rows in turn (shuffle grouping), or with slot-aware routing in
 turn by shares (a low-discrepancy sequence). Threads slow each other by their profiles and by the CPU of their VM: a
-slot is a process that the VM may run on any of its cores, only its memory is bound. Without ``pooled_cpu`` its CPU is
-too. Sources and sinks take no time; rows travel in none. A task that gets less than a hundredth of what one thread can
-do is taken to use no CPU: the simulator slows a row by who is busy when it starts, and a task that is busy for
-microseconds, always right then, would slow its neighbour for good.
+slot is a process that the VM may run on any of its cores, only its memory is limited. Without ``pooled_cpu`` its CPU is
+limited too. Sources, sinks and transfers take no time. A task that gets less than a hundredth of the capacity of one
+thread is assumed to use no CPU: the simulator slows a row by the threads busy when it starts, and a task that is busy
+for microseconds, always at that moment, would slow its neighbour permanently.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NEXT_TO_NOTHING = 0.01
 
 @dataclass(frozen=True, slots=True)
 class RateTrial:
-    """How long a run warms up and how long it is watched."""
+    """Duration of the warm-up and of the measurement of a run."""
 
     warm_up_s: float = 150.0
     watched_s: float = 600.0
@@ -45,7 +45,7 @@ class RateTrial:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Seen:
-    """A run: slope of the latency; its median; CPU and memory of each VM as shares of it."""
+    """A run: slope and median of the latency; CPU and memory use as shares of each VM."""
 
     slope: float
     median_s: float | None
@@ -126,7 +126,7 @@ def _world(topology: Topology, placement: Placement, rate_per_s: float, routing:
 
 
 def _routed(topology: Topology, placement: Placement, routing: Routing) -> dict[str, Rows]:
-    """In turn, or by each thread's share of what its slot can do, as evenly as can be."""
+    """Routing in turn, or evenly spread by each thread's share of its slot's capacity."""
     if routing is Routing.EVEN:
         return dict.fromkeys(topology.names, shuffle())
     tasks = mapping_rate(topology, placement).tasks
@@ -137,7 +137,7 @@ def _routed(topology: Topology, placement: Placement, routing: Routing) -> dict[
 
 
 def _lightened(topology: Topology, rate_per_s: float) -> Topology:
-    """The topology without the CPU of tasks that have next to nothing to do."""
+    """The topology with zero CPU for tasks that are almost idle."""
     busy = (visits(topology) * rate_per_s).tolist()
     pairs = zip(topology.operators, busy, strict=True)
     return topology.with_operators(tuple(o if r > _NEXT_TO_NOTHING * o.service_per_s else _idle(o) for o, r in pairs))
@@ -155,7 +155,7 @@ def without_endpoints(topology: Topology, placement: Placement) -> Placement:
 
 
 def _slot_use(world: World) -> NDArray[np.float64]:
-    """CPU and memory used on each slot now: C and M of the threads that are busy; no more than there is."""
+    """CPU and memory used on each slot now: C and M of the busy threads, capped at the slot."""
     placement = world.scenario.behaviour.placement
     slots = list(placement.slots) if placement else []
     use = np.zeros((len(slots), 2))

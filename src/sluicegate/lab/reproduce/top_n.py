@@ -1,16 +1,16 @@
 """Top_N on a cluster: reader -> count -> rank -> merge, one chain an application, simulated for a given deployment.
 
-The paper tells neither the service times nor what a hop costs. Ours:
+The paper gives neither service times nor the cost of a hop. Ours:
 
     compute    0.6, 2.4, 1.2 and 0.4 ms a row at reader, count, rank and merge
-    remote     1.5 ms of CPU at the receiver for a row from another node (it must be unpacked), and 1 ms on the wire
+    remote     1.5 ms of CPU at the receiver for a row from another node (deserialisation), and 1 ms on the wire
     nodes      4 cores each, which all instances on the node share; the paper's three kinds are taken as equal
-    queues     64 rows an instance; a full one holds its sender back
+    queues     64 rows per instance; a full one blocks its sender
 
-The remote cost is chosen so that the default scheduler fills 32 nodes with 14 applications at 1,000 rows/s, as told.
-That all instances of a node share its cores matters: with each bound to one core, algorithm 3 fills one core after the
-other, and comes out behind the default. Latency is a row's time from being let in to leaving merge: what waits outside
-a cluster that is full is not in it. Throughput counts the rows that leave, in input rows.
+The remote cost is chosen so that the default scheduler fills 32 nodes with 14 applications at 1,000 rows/s, as in the
+paper. It matters that all instances of a node share its cores: with each bound to one core, algorithm 3 fills one core
+after the other and does worse than the default. Latency is a row's time from admission to leaving merge; waiting
+outside a full cluster is not included. Throughput counts the rows that leave, in input rows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WARM_UP_S, _WATCHED_S = 4.0, 10.0
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Deployment:
-    """``applications`` chains, their instances on nodes, and how rows are shared out (evenly where not told)."""
+    """``applications`` chains, their instances on nodes, and the routing shares of rows (even by default)."""
 
     applications: int
     placement: Placement
@@ -57,7 +57,7 @@ class Performance:
 
 
 def cluster(nodes: int) -> tuple[Vm, ...]:
-    """Nodes with one slot each, of which an instance uses a core's part while it is busy."""
+    """Nodes with one slot each; a busy instance uses the share of one core."""
     return tuple(Vm(f"node-{number}", 1) for number in range(1, nodes + 1))
 
 
@@ -66,7 +66,7 @@ def name_of(step: str, application: int) -> str:
 
 
 def topology(applications: int, remote: Mapping[str, float] | None = None) -> Topology:
-    """The chains; ``remote`` is the share of an operator's rows that come from another node, all of them if not told.
+    """The chains; ``remote`` is the share of an operator's rows that come from another node, by default all.
 
     >>> [round(1 / o.service_per_s, 4) for o in topology(1).operators]
     [0.0006, 0.0039, 0.0027, 0.0019]
@@ -76,7 +76,7 @@ def topology(applications: int, remote: Mapping[str, float] | None = None) -> To
     for number in range(1, applications + 1):
         names = {step: name_of(step, number) for step in COMPUTE_S}
         for step, name in names.items():
-            # every reader's rows come from outside; what that costs is in its compute time
+            # every reader's rows come from outside; that cost is in its compute time
             far = 0.0 if step == "reader" else (1.0 if remote is None else remote[name])
             operators.append(Operator(name, 1 / (COMPUTE_S[step] + far * REMOTE_S), cpu=1 / CORES))
         edges += [Edge(a, b) for a, b in pairwise((f"source:{number}", *names.values(), "sink"))]
@@ -131,7 +131,7 @@ def _by_node(deployment: Deployment, name: str) -> dict[str, float]:
 
 
 def _busy_by_node(deployment: Deployment, seen: Observation) -> dict[str, float]:
-    """Cores busy on each node: its rows times their CPU, whoever waits for whom."""
+    """Busy cores of each node: its rows times their CPU, not counting blocked time."""
     busy = dict.fromkeys((vm.name for vm in deployment.placement.vms), 0.0)
     far = remote_shares(deployment)
     for name, one in seen.operators.items():

@@ -1,10 +1,10 @@
 """The figures of uncertainty-aware scheduling: policies 0 to 7 on eight workloads, the effect of rho, backlogs.
 
 Protocol of the paper: a decision every 10 minutes, machines start within 2, one draw of the true capacity a cycle.
-Loads and capacity curves are in ``eight_workloads``: traces count where they are given, the curves are always ours, so
-levels cannot be the paper's, orders can: other curves move every level, and with them what policy 5 costs. As in the
-paper, the size at which the two models of a curve differ most is measured too and chooses between them. One run a
-workload and policy on four days; five runs on seven days, as the paper has them, by ``--full``.
+Loads and capacity curves are in ``eight_workloads``: traces are used if given, the curves are always ours. So orders
+can be reproduced, but not levels: other curves change every level, and with them the cost of policy 5. As in the paper,
+the size at which the two models of a curve differ most is also measured and decides between them. One run per workload
+and policy on four days; five runs on seven days, as in the paper, with ``--full``.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _FIRST = 100
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """Minutes of a run, and how often each is made."""
+    """Minutes of a run, and the number of runs."""
 
     steps: int
     runs: int
 
 
 BRIEF, FULL = Length(STEPS, 1), Length(10_080, 5)
-"""Ours, and the paper's: seven days, five times."""
+"""The default, and the paper's: seven days, five runs."""
 
 
 def rows(
@@ -51,7 +51,7 @@ def rows(
     workers: int = 2,
     validate: bool = True,
 ) -> Iterator[Row]:
-    """Every figure of the spec. ``traces``: World Cup 98, tweets, ADS-B, in this order; generated where not given."""
+    """Yield one row per figure. ``traces``: World Cup 98, tweets, ADS-B, in this order; generated if not given."""
     loads, origins = week_loads(traces, steps)
     for number, name in enumerate(TRACES):
         yield _order_row(name, loads[name], origins[name], number < len(traces))
@@ -73,7 +73,7 @@ def of_policy(fared: Sequence[Fared], number: int) -> list[Fared]:
 
 
 def _short(tops: Mapping[str, int]) -> str:
-    """Which learned curves turn down before the machines that the peak needs."""
+    """Which learned curves have their maximum below the machines that the peak needs."""
     needs = {workload.name: workload.machines for workload in WORKLOADS}
     low = [f"{name} at {top} of {needs[name]}" for name, top in tops.items() if top < needs[name]]
     return "curves learned from small sizes have their top, beyond which nothing is chosen, at " + ", ".join(low)

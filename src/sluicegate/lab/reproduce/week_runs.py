@@ -1,4 +1,4 @@
-"""A week of every workload under every policy, by the replay: quality, cost and backlog of each run."""
+"""Replays a week of every workload under every policy: quality, cost and backlog of each run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class WeekTrial:
 
 @dataclass(frozen=True, slots=True)
 class Fared:
-    """How a trial went, as means over its runs; costs relative to hindsight per cycle and to static peak."""
+    """The results of a trial, as means over its runs; costs relative to hindsight per cycle and to static peak."""
 
     trial: WeekTrial
     qos: float
@@ -41,7 +41,7 @@ class Fared:
 def fare(
     trials: Sequence[WeekTrial], loads: Mapping[str, Floats], workers: int, progress: Progress | None = None
 ) -> list[Fared]:
-    """Play all trials; forecasts of a trace are made once."""
+    """Play all trials; forecasts of a trace are computed once."""
     jobs = [_job(trial, loads) for trial in trials]
     outcomes = play(jobs, workers, progress)
     found: list[Fared] = []
@@ -66,7 +66,7 @@ def mean_of(fared: Iterable[Fared], what: str) -> float:
 
 
 def curve_top(trial: WeekTrial, loads: Mapping[str, Floats]) -> int:
-    """The machines at which the curve learned before the first run is highest: no policy chooses more by it."""
+    """The machines at which the curve learned before the first run is highest; no policy chooses more by it."""
     facts = facts_of(_job(trial, loads), 0)
     return choose_model(facts.training, facts.validation, largest=facts.truth.most).fewest(sys.float_info.max)[0]
 

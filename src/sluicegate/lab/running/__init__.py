@@ -1,1 +1,1 @@
-"""An application on Spark from the first row to the checked answer, and how well it was predicted."""
+"""Runs an application on Spark from the first row to the checked answer."""

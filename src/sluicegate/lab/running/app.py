@@ -1,7 +1,7 @@
-"""What an application is: a pipeline, rows to feed it, and the right answer, computed independently of Spark.
+"""Defines an application: a pipeline, rows to feed it, and the right answer, computed independently of Spark.
 
-Rows are a function of their numbers alone, so whoever feeds them may stop anywhere and go on, and the right answer for
-the first n rows can be worked out without having seen the run.
+A row is a function of its number alone. So feeding can stop and resume anywhere, and the right answer for the first n
+rows can be computed without data of the run.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from sluicegate.spark.pipeline.declaration import Pipeline
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How what came out compares with what should have.
+    """How the output compares with the right answer.
 
     ``lost`` and ``duplicated`` count input rows that are missing from the answer or in it more than once,
-    ``wrong_keys`` the keys whose answer is not as it should be.
+    ``wrong_keys`` the keys with a wrong answer.
     """
 
     rows_out: int
@@ -35,11 +35,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """``rows(source, first, count)`` makes the rows numbered ``first`` on; ``check(rows fed, sinks)`` judges them.
+    """An application: ``rows(source, first, count)`` makes rows from ``first`` on; ``check(rows fed, sinks)`` judges.
 
-    Without ``rows`` the sources are fed by others, or are streams of Spark's own; without ``check`` nobody knows the
-    right answer. ``given(path)`` is the same application with the records of a real file, over and over. ``beside()``
-    brings up what has to be there while it runs, such as a server, and gives the application that knows where it is.
+    Without ``rows`` the sources are fed from outside, or are Spark's own streams; without ``check`` the answer is not
+    checked. ``given(path)`` is the same application on the records of a real file, cycled. ``beside()`` starts what the
+    application needs while it runs, such as a server, and yields an application that is configured for it.
     """
 
     name: str
@@ -54,12 +54,12 @@ class App:
     beside: Callable[[], AbstractContextManager[App]] | None = None
 
     def brought_up(self) -> AbstractContextManager[App]:
-        """The application ready to run, for as long as the block lasts."""
+        """A context in which the application is ready to run."""
         return self.beside() if self.beside else nullcontext(self)
 
 
 def compare(expected: Mapping[object, int], found: Mapping[object, int], rows_out: int) -> Answer:
-    """Counts by key: what is missing, what is too much, and one example of either.
+    """Compare counts by key: the number missing, the number in excess, and the first difference as an example.
 
     >>> compare({"a": 2, "b": 1}, {"a": 3}, rows_out=5)
     Answer(rows_out=5, lost=1, duplicated=1, exact=False, note="'a': 3 instead of 2", wrong_keys=2)

@@ -1,4 +1,4 @@
-"""What kept a run from its promise, with the numbers: slots, key groups, a rule of the governor, or the machine."""
+"""Explains why a run missed its promise (SLO), with numbers: slots, key groups, a governor rule, or the machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sluicegate.spark.controller import Control
 from sluicegate.spark.pipeline.graph import RunningGraph
 
 GOOD_SHARE = 0.95
-"""With so many rows within the promise nothing has to be explained."""
+"""From this share of rows within the promise on, no explanation is given."""
 _MOSTLY = 0.5
 _BUSY = 0.9
 
@@ -21,7 +21,7 @@ Tick = Mapping[str, Any]
 
 
 def bound_by(kept_share: float | None, goal: Goal, ticks: Sequence[Tick], graph: RunningGraph, control: Control) -> str:
-    """What bound the run while it was late, in a sentence; '' where the promise was kept, or nothing was seen late."""
+    """The limiting factor while the run was late, as a sentence; '' if the promise was kept or no tick was late."""
     if kept_share is None or kept_share >= GOOD_SHARE:
         return ""
     late = [tick for tick in ticks if _late(tick, goal)]
@@ -62,7 +62,7 @@ def _key_groups(late: Sequence[Tick], graph: RunningGraph) -> str:
 
 
 def _rule(late: Sequence[Tick]) -> str:
-    """The rule that held moves back most often while it was late, with its latest numbers."""
+    """The rule that refused most moves during late observations, with its latest reason."""
     refusals = [refusal for tick in late for refusal in tick.get("refusals") or ()]
     if not refusals:
         return ""

@@ -1,7 +1,7 @@
-"""Feeding an application at the rate its load says, from a thread beside the pipeline.
+"""Feeds an application at the rate of its load, from a thread next to the pipeline.
 
-A row is born at the moment the load says it is due, also when the thread comes late: what a slow feeder adds counts as
-latency, it is not hidden.
+The birth time of a row is when the load says it is due, even if the thread is late: so delay of the feeder counts as
+latency and is not hidden.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from sluicegate.lab.running.app import App
 from sluicegate.lab.running.load import Load
 
 FEED_S = 0.2
-"""How often rows are put on the sources."""
+"""Interval at which rows are appended to the sources."""
 _MOST_ROWS = 200_000
 
 
 class FeedsRows(Protocol):
-    """Takes the rows of one source: an edge's, or a topic's."""
+    """Appends rows to one source: an edge or a topic."""
 
     rows: int
 
@@ -31,7 +31,7 @@ class FeedsRows(Protocol):
 
 
 class Feeder:
-    """Feeds every source of an application the same load for ``seconds``, some rows every ``every_s``."""
+    """Feeds every source of an application the same load for ``seconds``, appending rows every ``every_s``."""
 
     def __init__(
         self, app: App, feeds: Mapping[str, FeedsRows], load: Load, seconds: float, every_s: float = FEED_S
@@ -53,7 +53,7 @@ class Feeder:
         self._thread.join()
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for the end of the load; whether it has come."""
+        """Wait at most ``timeout_s`` for the end of the load; return whether it has ended."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 

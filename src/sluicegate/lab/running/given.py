@@ -1,4 +1,4 @@
-"""Real input in place of the generated one: the records of a file, over and over, so that a run may last any time."""
+"""Real input instead of generated rows: the records of a file, cycled so that a run can have any length."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sluicegate.errors import BadInput
 
 T = TypeVar("T")
 Records = Callable[[int, int], list[T]]
-"""From the number of the first record and a count to the records: a generator's formula, or a file."""
+"""Maps (number of the first record, count) to records, from a generator or a file."""
 
 
 def cycled(records: Sequence[T]) -> Records[T]:
-    """Record i is the one at i modulo their number.
+    """Repeat the records: record i is the one at i modulo their number.
 
     >>> cycled(["a", "b", "c"])(2, 4)
     ['c', 'a', 'b', 'c']
@@ -24,7 +24,7 @@ def cycled(records: Sequence[T]) -> Records[T]:
 
 
 def lines_in(path: Path) -> list[str]:
-    """The lines of a text file that hold anything."""
+    """The non-blank lines of a text file."""
     try:
         found = [line for line in path.read_text("utf-8", errors="replace").splitlines() if line.strip()]
     except OSError as problem:
@@ -35,7 +35,7 @@ def lines_in(path: Path) -> list[str]:
 
 
 def records_in(path: Path, *columns: str) -> list[dict[str, str]]:
-    """The records of a CSV file with a header that names at least ``columns``."""
+    """The records of a CSV file whose header has at least ``columns``."""
     found = list(csv.DictReader(lines_in(path)))
     missing = [column for column in columns if not found or column not in found[0]]
     if missing:

@@ -1,4 +1,4 @@
-"""How many rows a second an application is fed: a schedule over the run, or a trace file stretched over it."""
+"""The load of an application in rows per second: a schedule over the run, or a trace file stretched over it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sluicegate.config.trace_file import read_trace
 from sluicegate.errors import BadInput
 
 Load = Callable[[float], float]
-"""From the share of the run that has passed, 0 to 1, to rows a second."""
+"""Maps the elapsed share of the run, 0 to 1, to rows per second."""
 
 
 def constant(rate_per_s: float) -> Load:
@@ -20,7 +20,7 @@ def constant(rate_per_s: float) -> Load:
 
 
 def triples(calm_per_s: float) -> Load:
-    """Calm for a third of the run, up to three times as much within a twelfth, and back as fast a little later.
+    """Calm for about a third of the run, a ramp to three times that within a twelfth, and as fast a ramp back.
 
     >>> load = triples(100.0)
     >>> load(0.0), load(0.5), load(1.0)

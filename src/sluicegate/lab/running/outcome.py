@@ -1,4 +1,4 @@
-"""What a run gave: the promise, what it cost against a plan for the peak, the answer, every decision."""
+"""The outcome of a run: latency against the promise (SLO), cost against a static peak allocation, answer, decisions."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from sluicegate.spark.pipeline.runtime import Running
 
 Tick = dict[str, Any]
 WINDOW_S = 10.0
-"""The promise is judged in windows of this length."""
+"""The promise is checked in windows of this length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``kept_share`` is the share of rows in windows in which the promise was kept; ``None`` where none was made.
+    """One run. ``kept_share`` is the share of rows in windows in which the promise was kept; ``None`` without one.
 
-    ``static_peak`` is how many processors a fixed allocation for the peak would hold all the time, by the laws as
-    measured in this run. ``interrupted``: the load was ended before its time. ``bound`` says what kept the run
-    from its promise, where it was not kept.
+    ``static_peak`` is the number of processors that a fixed allocation for the peak would hold all the time, by the
+    laws measured in this run. ``interrupted``: the load was ended early. ``bound`` explains why the promise was missed,
+    if it was.
     """
 
     app: str
@@ -53,9 +53,9 @@ class Outcome:
     interrupted: bool = False
     bound: str = ""
     mapped_share: float | None = None
-    """Of the tasks that were mapped to one executor each, the share that ran there."""
+    """Of the tasks that were mapped to a certain executor, the share that ran there."""
     peak_processors: Mapping[str, int] = field(default_factory=dict)
-    """What ``static_peak`` is made of, by operator."""
+    """``static_peak`` by operator."""
 
     @property
     def rescales(self) -> int:
@@ -72,7 +72,7 @@ def outcome_of(
     peak_per_s: float,
     ticks: list[Tick],
 ) -> Outcome:
-    """Gather everything that is on record of a run that began at ``began_s``."""
+    """Build the outcome from the logs of a run that began at ``began_s``."""
     goal = goal_from(list(control.slo))
     records = _all_records(running, began_s)
     last = [record for node in running.graph.nodes if node.terminal for record in records[node.name]]
@@ -105,12 +105,12 @@ def outcome_of(
 
 
 def decisions_in(layout: Layout) -> list[dict[str, Any]]:
-    """All that is logged, whichever run decided it."""
+    """All logged decisions, also those of earlier runs in the folder."""
     return [json.loads(line) for line in Tail(layout.decisions).lines()]
 
 
 def _all_records(running: Running, since_s: float) -> dict[str, list[BatchRecord]]:
-    """The batches of the run; the last ones are logged a moment after they are committed."""
+    """The batches of the run; waits first, since the last ones are logged shortly after their commit."""
     time.sleep(0.8)
     return {
         node.name: [record for record in running.records(node.name) if record.published_s >= since_s]
@@ -119,7 +119,7 @@ def _all_records(running: Running, since_s: float) -> dict[str, list[BatchRecord
 
 
 def kept_share(records: list[BatchRecord], goal: Goal) -> float | None:
-    """Share of rows that came out in windows in which every latency promise was kept."""
+    """Share of rows published in windows in which every latency promise was kept."""
     bounds = goal.latency_bounds
     if not bounds:
         return None
@@ -138,7 +138,7 @@ def kept_share(records: list[BatchRecord], goal: Goal) -> float | None:
 
 
 def slot_seconds(ticks: list[Tick], took_s: float) -> float:
-    """Processors in force, summed over the run.
+    """The number of running processors integrated over the run.
 
     >>> slot_seconds([{"at_s": 10.0, "running": {"a": 2}}, {"at_s": 14.0, "running": {"a": 3}}], took_s=10.0)
     26.0
@@ -157,7 +157,7 @@ def peak_processors(
     ticks: list[Tick],
     most_tasks: Mapping[str, int],
 ) -> dict[str, int]:
-    """What sluicegate's policy holds for the peak, at the costs and visits measured in this run."""
+    """The allocation of sluicegate's policy for the peak, with the costs and visits measured in this run."""
     if not ticks:
         return {}
     topology = as_told(graph.topology(), ticks[-1])

@@ -1,4 +1,4 @@
-"""An application under the control loop on Spark, from the first row to the checked answer."""
+"""Runs an application under the control loop on Spark, from the first row to the checked answer."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ from sluicegate.spark.supervisor import Supervisor
 
 Tick = dict[str, Any]
 _WARM_UP_ROWS = (20, 20, 20, 20, 20, 20, 60, 20, 120)
-"""The first batches compile; the last ones are of different size, so that the cost of a row can be measured."""
+"""Rows of the warm-up batches: the first compile; the last differ in size, so that the cost of a row can be fitted."""
 _LOGGED_S = 1.0
-"""The last batch is in the log by then."""
+"""Wait until the last batch is in the log."""
 _FINISH_S = 120.0
-"""How long what is inside may take to come out at the end of a run that others feed."""
+"""Deadline for draining in-flight rows at the end of a run that is fed from outside."""
 _FLEET_S = 60.0
-"""How long executors and nodes may take to come before the load begins without them."""
+"""Deadline for executors and nodes to start; then the load begins without them."""
 _FIRST_LOOK_S = 60.0
-"""How long the controller may take to look for the first time before the load begins without it."""
+"""Deadline for the first tick of the controller; then the load begins without it."""
 _ROUNDS_WITH_THE_FLEET = 4
-"""A second's load each."""
+"""Warm-up batches on new executors, each with one second of load."""
 _MOST_TICKS = 4000
-"""So many looks are held in memory; of a longer run every second one, again and again."""
+"""Controller ticks held in memory; beyond it every second one is dropped, repeatedly."""
 Progress = Callable[[float, Tick | None], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What goes on around a run.
+    """Hooks around a run.
 
-    ``fleet`` makes what brings executors and nodes to the plan, where there are any; ``beside`` what stands next to
-    the run's folder while it is fed; ``progress`` is called twice a second. Once ``leave`` is set, no more is fed; what
-    is inside comes out and is judged. ``promised`` is called with what a warm, nearly empty batch takes on this machine
-    and gives the promise of the run; where it is not given, ``Control`` has it.
+    ``fleet`` creates the context that scales executors and nodes to the plan, if any; ``beside`` creates a context that
+    is open while the run's folder is fed; ``progress`` is called twice a second. Once ``leave`` is set feeding stops,
+    in-flight rows are drained and the run is judged. ``promised`` maps the duration of a warm, nearly empty batch on
+    this machine to the promise (SLO) of the run; without it the one of ``Control`` holds.
     """
 
     fleet: Callable[[Running], Fleet] | None = None
@@ -77,11 +77,10 @@ def run_app(
 ) -> Outcome:
     """Feed ``app`` for ``seconds`` of ``load`` under ``control``, wait for the last row, and check the answer.
 
-    It begins with one task an operator, or with ``processors``: whatever the policy, it has to find its own size under
-    the load.
-    For ever where ``seconds`` is infinite: until ``around.leave`` is set, at the rate that the load begins with.
+    Each operator begins with one task, or with ``processors``; every policy has to find its allocation under the load.
+    If ``seconds`` is infinite the run lasts until ``around.leave`` is set, at the initial rate of the load.
 
-    Interrupted, the run stops between two batches. Started again in the same folder, it goes on where it was.
+    An interrupted run stops between two batches and resumes when it is started again in the same folder.
     """
     around = around or Surroundings()
     with (
@@ -117,7 +116,7 @@ def run_app(
 
 
 def begin_with(asked: Mapping[str, int], pipeline: Pipeline, fuse: bool) -> dict[str, int]:
-    """What every query begins with: 1, or what was asked for it; operators that share one take the most of theirs."""
+    """Initial processors of every query: 1 or as asked; for operators fused into one query the largest of theirs."""
     groups = groups_of(pipeline, fuse)
     known = [*pipeline.steps, *(group.name for group in groups if group.name not in pipeline.steps)]
     for name in asked:
@@ -134,7 +133,7 @@ def begin_with(asked: Mapping[str, int], pipeline: Pipeline, fuse: bool) -> dict
 
 
 def small_batch_s(running: Running) -> float:
-    """What a warm, nearly empty batch takes, of the slowest operator in the median; 0 where none was seen."""
+    """Median duration of a warm, nearly empty batch of the slowest operator; 0 if none was seen."""
     time.sleep(_LOGGED_S)
     found = [
         [record.duration_s for record in running.records(node.name) if not record.cold] for node in running.graph.nodes
@@ -149,7 +148,7 @@ def _kept_sinks(running: Running, pipeline: Pipeline) -> dict[str, DataFrame]:
 def warm_up(
     app: App, running: Running, leave: threading.Event | None = None, rounds: Sequence[int] = _WARM_UP_ROWS
 ) -> None:
-    """A few rows through every operator, so that nobody's latency is Spark compiling its first batches."""
+    """Pass a few rows through every operator, so that measured latency excludes Spark compiling its first batches."""
     if app.rows is None:
         return
     feeds = {name: running.feed(name) for name in running.graph.sources}
@@ -162,13 +161,13 @@ def warm_up(
 
 
 def _bring_up(fleet: Fleet, app: App, running: Running, rate_per_s: float, leave: threading.Event) -> None:
-    """The executors that the run begins with, there and warm: a second's load at a time goes through them."""
+    """Wait for the initial executors and warm them up with batches of one second of load."""
     fleet.wait_until_complete(_FLEET_S)
     warm_up(app, running, leave, (max(int(rate_per_s), 1),) * _ROUNDS_WITH_THE_FLEET)
 
 
 class Runs(Protocol):
-    """What runs: a pipeline of batches, or a real-time query."""
+    """A running pipeline of batches, or a real-time query."""
 
     layout: Layout
 
@@ -178,10 +177,10 @@ class Runs(Protocol):
 def watch(
     running: Runs, feeder: Feeder | None, seconds: float, around: Surroundings, finish: Callable[[], None]
 ) -> tuple[list[Tick], bool]:
-    """Until the load has ended and its last row is out: the controller's lines on the way, and whether it was cut."""
+    """Wait until the load has ended and its last row is out; return the controller's ticks and whether it was cut."""
     tail, ticks, began_s = Tail(running.layout.ticks), list[Tick](), time.time()
     for _ in tail.lines():
-        pass  # of an earlier run in this folder
+        pass  # skip ticks of an earlier run in this folder
     if feeder is not None:
         feeder.start()
     try:
@@ -204,7 +203,7 @@ def watch(
 
 
 def _finish(running: Running, feeder: Feeder | None) -> None:
-    """Take no more from outside and wait for what is inside; where others feed it, not for ever."""
+    """Stop admitting rows and drain; with a deadline if the run is fed from outside."""
     running.admit_no_more(edges=feeder is None)
     if feeder is not None:
         running.drain()
@@ -216,7 +215,7 @@ def _finish(running: Running, feeder: Feeder | None) -> None:
 
 
 def _goes_on(feeder: Feeder | None, until_s: float) -> bool:
-    """Half a second later: whether there is load left."""
+    """Wait up to half a second; return whether there is load left."""
     if feeder is not None:
         return not feeder.join(0.5)
     time.sleep(0.5)

@@ -1,7 +1,7 @@
-"""An application in real-time mode under the control loop, from the first record to the checked answer.
+"""Runs an application in real-time mode under the control loop, from the first record to the checked answer.
 
-A source that is declared by its columns becomes a topic of JSON records that is fed here, and the sink a topic that is
-read back at the end; sources and sinks that are Kafka's already stay as they are, and others feed them.
+A source declared by its columns becomes a topic of JSON records that is fed here, and the sink a topic that is read
+back at the end. Sources and sinks that are Kafka topics already are used as is; such sources are fed from outside.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from sluicegate.spark.realtime.topics import TopicFeed, partitions_of
 from sluicegate.spark.supervisor import Supervisor
 
 POLICY = "drs-gigk"
-"""Who decides where nobody else is named: stages of long-lived tasks are the queues with servers of DRS's model."""
+"""The default policy: stages of long-lived tasks match the multi-server queues of DRS's model."""
 FEED_S = 0.01
 _WARM_S = 60.0
-"""How long the first rows may take to come out: they compile."""
+"""Deadline for the first rows, during which Spark compiles."""
 _WARM_ROWS = 200
 _FIRST_LOOK_S = 60.0
 _FINISH_S = 180.0
@@ -56,7 +56,7 @@ _FINISH_S = 180.0
 
 @dataclass(frozen=True, slots=True)
 class Kafka:
-    """Where topics are made for sources and sinks that are declared by their columns, and with how many partitions."""
+    """The broker on which topics are created for sources and sinks declared by their columns, and their partitions."""
 
     servers: str | None = None
     partitions: int = 1
@@ -64,7 +64,7 @@ class Kafka:
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """The program between its topics; ``feed`` is of the source that is fed here, if one is."""
+    """The program with its source and sink topics; ``feed`` is set if the source is fed here."""
 
     program: Program
     source: KafkaTopic
@@ -83,7 +83,7 @@ def run_realtime(
     processors: Mapping[str, int] | None = None,
     kafka: Kafka | None = None,
 ) -> Outcome:
-    """Feed ``app`` for ``seconds`` of ``load``, or let others do so, under ``control``; then check the answer."""
+    """Run ``app`` under ``control``, fed with ``load`` for ``seconds`` or from outside; then check the answer."""
     around = around or Surroundings()
     with app.brought_up() as ready:
         pipeline = ready.build()
@@ -111,7 +111,7 @@ def run_realtime(
 
 
 def _ends(pipeline: Pipeline, spark: SparkSession, kafka: Kafka, folder: Path) -> _Ends:
-    """Both topics, made where nobody has; refused where there is no broker to make them at."""
+    """Resolve source and sink topics, creating missing ones; an error without a broker to create them on."""
     steps = stages_of(pipeline)
     sink, name = sink_of(pipeline, steps), next(iter(pipeline.sources))
     source, written = pipeline.sources[name], topic_and_key(sink.write)
@@ -137,7 +137,7 @@ def _ends(pipeline: Pipeline, spark: SparkSession, kafka: Kafka, folder: Path) -
 
 
 def _warm_up(app: App, pipeline: Pipeline, feed: TopicFeed | None, running: RealTimeRunning) -> None:
-    """The first rows through every stage, so that nobody's latency is Spark compiling."""
+    """Pass the first rows through every stage, so that measured latency excludes Spark compiling."""
     if feed is None or app.rows is None:
         return
     source = next(iter(pipeline.sources))
@@ -149,7 +149,7 @@ def _warm_up(app: App, pipeline: Pipeline, feed: TopicFeed | None, running: Real
 
 def _finish(running: RealTimeRunning, feed: TopicFeed | None) -> None:
     if feed is None:
-        return  # others feed it: it is stopped between two batches, and goes on at the next start
+        return  # fed from outside: it stops between two batches and resumes at the next start
     feed.flush()
     try:
         running.drain(_FINISH_S)
@@ -160,7 +160,7 @@ def _finish(running: RealTimeRunning, feed: TopicFeed | None) -> None:
 def _answer(
     app: App, pipeline: Pipeline, ends: _Ends, spark: SparkSession, fed: Mapping[str, int], running: RealTimeRunning
 ) -> Answer | None:
-    """The sink's topic against the right answer, where the application knows it and fed the rows itself."""
+    """Compare the sink's topic with the right answer, if the application has one and its rows were fed here."""
     if app.check is None or ends.feed is None:
         return None
     sink = sink_of(pipeline, ends.program.steps)
@@ -168,7 +168,7 @@ def _answer(
 
 
 def read_back(spark: SparkSession, program: Program, processors: Mapping[str, int]) -> DataFrame:
-    """All rows of the sink's topic, as the last operator made them."""
+    """All rows of the sink's topic, with the schema of the last operator."""
     schema = program.rows(spark, processors).drop("_sluicegate").schema
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", program.sink.servers)
     raw = reader.option("subscribe", program.sink.topic).option("startingOffsets", "earliest").load()
@@ -185,7 +185,7 @@ def _outcome(
     peak_per_s: float,
     ticks: list[Tick],
 ) -> Outcome:
-    """As of any other run, from the same logs."""
+    """Build the outcome from the logs, as for a pipeline of batches."""
     goal, layout = goal_from(list(control.slo)), running.layout
     records = [r for r in records_of(Tail(layout.batches(running.names[-1])).lines()) if r.published_s >= began_s]
     ages = [age for record in records for age in record.born.ages_s(record.published_s)]
@@ -212,7 +212,7 @@ def _outcome(
 
 
 def _static_peak(running: RealTimeRunning, control: Control, ticks: list[Tick], peak_per_s: float) -> int | None:
-    """What the law asks for at the peak, at the service times measured in this run."""
+    """Processors that ``POLICY`` allocates for the peak, with the service rates measured in this run."""
     if not ticks or peak_per_s <= 0:
         return None
     told, topology = ticks[-1]["operators"], running.graph.topology()

@@ -1,6 +1,6 @@
-"""How many processors sluicegate's policy would hold for a constant load, by what a run has measured of its operators.
+"""Computes the allocation of sluicegate's policy for a constant load from the operator costs that a run measured.
 
-It is what a run is compared with afterwards; no run starts from it.
+A finished run is compared with it; no run starts from it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def processors_for(
     records: Records,
     most_tasks: Mapping[str, int] | None = None,
 ) -> dict[str, int]:
-    """The policy's answer to a constant load, with the costs in ``topology`` and the visits that the records show.
+    """The policy's allocation for a constant load, with the costs in ``topology`` and the visits in ``records``.
 
-    ``most_tasks`` bounds operators that read topics with so many partitions.
+    ``most_tasks`` caps operators that read topics at their number of partitions.
     """
     rows_in = sum(r.rows for n in graph.nodes if set(n.reads) & set(graph.sources) or n.source for r in records[n.name])
     if rate_per_s <= 0 or not rows_in:
@@ -45,7 +45,7 @@ def processors_for(
 
 
 def as_told(topology: Topology, tick: Mapping[str, Any]) -> Topology:
-    """The operators as a controller's tick has them."""
+    """The topology with the operator figures of a controller's tick."""
     told = tick["operators"]
     operators = tuple(
         o.with_figures(told[o.name]["service_per_s"], o.arrival_scv, o.service_scv, BatchCosts(**told[o.name]["batch"]))

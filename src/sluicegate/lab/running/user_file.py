@@ -1,7 +1,7 @@
-"""An application in a user's own file: ``sluicegate run app.py``.
+"""Loads an application from a user's Python file: ``sluicegate run app.py``.
 
-The file defines ``pipeline`` (a ``Pipeline``, or a function that makes one) and whatever its functions need; or it
-defines ``app``, an ``App``, where it also brings rows and the right answer.
+The file defines ``pipeline`` (a ``Pipeline``, or a function that returns one), or ``app``, an ``App``, if it also has
+rows and the right answer.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from sluicegate.spark.pipeline.declaration import Pipeline
 
 
 def app_from(path: Path) -> App:
-    """Load the file and find what it defines."""
+    """Load the file and return the application that it defines."""
     if not path.is_file():
         raise BadInput(f"no file {path}: give an application's name or a Python file")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise BadInput(f"{path} is no Python file: its name should end in .py")
     module = importlib.util.module_from_spec(spec)
-    # Functions of the file reach Spark's workers by value: they cannot import a file that lies anywhere.
+    # Pickle the file's functions by value: Spark's workers cannot import a module that is not on their path.
     sys.modules[path.stem] = module
     by_value: Callable[[ModuleType], None] = cloudpickle.register_pickle_by_value
     by_value(module)

@@ -1,13 +1,13 @@
-"""How rows come from outside: a process of unit rate, run through the integral of the rate.
+"""Arrivals from outside: a process of unit rate, time-changed by the integral of the rate.
 
-Gaps are drawn from a distribution of mean 1 and laid on the integrated rate R(t), which is piecewise linear:
+Gaps are drawn from a distribution of mean 1 and mapped through the integrated rate R(t), which is piecewise linear:
 
     R(t_{n+1}) = R(t_n) + gap_n,        R(t) = integral of rate from 0 to t
 
 Exponential gaps make a Poisson process, also where the rate changes; constant gaps a deterministic one. A bursty
-source is silent but for bursts in which rows come as a Poisson process, ``share`` of the time: an interrupted Poisson
-process (a Markov-modulated one with two states), whose gaps are hyperexponential. The squared coefficient of
-variation c of its gaps fixes how long a burst lasts on average, B in units of the mean gap:
+source is silent except for bursts, ``share`` of the time, in which rows arrive as a Poisson process: an interrupted
+Poisson process (a Markov-modulated one with two states), whose gaps are hyperexponential. The squared coefficient of
+variation c of its gaps determines the mean length of a burst, B in units of the mean gap:
 
     c = 1 + 2 B (1 - share)^2 / share
 """
@@ -29,7 +29,7 @@ from sluicegate.lab.simulate.distributions import Distribution
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Rows per second, step by step, and how unevenly they come. After the last step nothing comes any more."""
+    """Rows per second in steps, and the distribution of gaps. After the last step no rows arrive."""
 
     rates_per_s: tuple[float, ...]
     step_s: float = math.inf
@@ -64,7 +64,7 @@ class Arrivals:
 
 
 def poisson(rate_per_s: float) -> Arrivals:
-    """Rows that know nothing of each other.
+    """Poisson arrivals at a constant rate.
 
     >>> poisson(5.0).gaps.scv
     1.0
@@ -78,12 +78,12 @@ def deterministic(rate_per_s: float) -> Arrivals:
 
 
 def renewal(rate_per_s: float, gaps: Distribution) -> Arrivals:
-    """Independent gaps of any distribution."""
+    """A renewal process: independent gaps of any distribution."""
     return Arrivals((rate_per_s,), gaps=gaps)
 
 
 def bursty(rate_per_s: float, scv: float, share: float = 0.2) -> Arrivals:
-    """Bursts that fill ``share`` of the time, so long that the gaps have the squared coefficient of variation ``scv``.
+    """Bursts during ``share`` of the time, of such length that gaps have the squared coefficient of variation ``scv``.
 
     >>> round(bursty(5.0, scv=9.0).gaps.scv, 6)
     9.0
@@ -117,9 +117,9 @@ def _interrupted(scv: float, share: float) -> Distribution:
 
 @inlined
 def after(now: float, gap: float, rates: NDArray[np.float64], first: int, steps: int, step_s: float) -> float:
-    """When the integrated rate has grown by ``gap`` since ``now``; ``inf`` if it never does.
+    """The time at which the integrated rate has grown by ``gap`` since ``now``; ``inf`` if it never does.
 
-    The rates are ``steps`` numbers of ``rates`` from place ``first`` on.
+    The rates are ``rates[first : first + steps]``.
     """
     step = int(now / step_s)
     while step < steps:

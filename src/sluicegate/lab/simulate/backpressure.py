@@ -1,9 +1,9 @@
-"""Bounded queues: a sender whose row finds no room keeps it, and does nothing else until there is room.
+"""Bounded queues: a sender whose row finds its queue full is blocked until there is room.
 
-This is blocking after service: a server holds the rows it has made and starts no other; a source lets its rows wait
-outside, where they count as waiting from their birth on. Senders are let in first come, first served. The bound holds
-for rows that wait; the one in service is beyond it. Edges that lead back into a loop are never blocked, otherwise the
-senders of a loop could wait for each other for ever.
+This is blocking after service: a server holds the rows it has produced and starts no other; rows of a source wait
+outside, and their waiting time counts from their birth. Blocked senders are served first come, first served. The bound
+applies to waiting rows; the one in service does not count. Edges that lead back in a loop never block, otherwise the
+senders of a loop could deadlock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sluicegate.lab.simulate.stations import admit, rest_or_next
 
 @inlined
 def has_room(net: Net, queue: int) -> bool:
-    """Whether one more row may come to a queue."""
+    """Whether a queue can accept one more row."""
     slot = net.slots[queue]
     room: bool = slot["idle"] != 0 or slot["waiting"] < net.nodes[slot["node"]]["capacity"]
     return room
@@ -26,7 +26,7 @@ def has_room(net: Net, queue: int) -> bool:
 
 @compiled
 def hold(net: Net, sender: int, row: int, queue: int, now: float) -> None:
-    """A row that cannot enter ``queue`` stays with its sender."""
+    """Keep a row that cannot enter ``queue`` at its sender."""
     slot = net.slots[sender]
     net.rows[row]["queue"] = queue
     net.rows[row]["entered"] = now
@@ -40,7 +40,7 @@ def hold(net: Net, sender: int, row: int, queue: int, now: float) -> None:
 
 @compiled
 def wait_for_room(net: Net, sender: int, now: float) -> None:
-    """The sender queues up for the queue its first held row wants."""
+    """Line the sender up for the target queue of its first held row."""
     queue = net.rows[net.slots[sender]["pending"]]["queue"]
     slot = net.slots[queue]
     net.slots[sender]["next_sender"] = 0
@@ -57,7 +57,7 @@ def wait_for_room(net: Net, sender: int, now: float) -> None:
 
 @compiled
 def block(net: Net, server: int, now: float) -> None:
-    """A server stops, its rows undelivered."""
+    """Block a server whose rows could not be delivered."""
     slot = net.slots[server]
     slot["row"] = 0
     slot["counted"] = now
@@ -67,7 +67,7 @@ def block(net: Net, server: int, now: float) -> None:
 
 @compiled
 def _next_sender(net: Net, queue: int, now: float) -> int:
-    """Who has waited longest for room in ``queue``."""
+    """Remove and return the sender that has waited longest for room in ``queue``."""
     slot = net.slots[queue]
     sender: int = slot["sender"]
     slot["sender"] = net.slots[sender]["next_sender"]
@@ -80,7 +80,7 @@ def _next_sender(net: Net, queue: int, now: float) -> int:
 
 @compiled
 def deliver(net: Net, sender: int, now: float) -> bool:
-    """Deliver held rows while there is room; whether none is left. The time they were held counts at the sender."""
+    """Deliver held rows while there is room; return whether none is left. Their held time counts at the sender."""
     slot = net.slots[sender]
     while slot["pending"]:
         row = slot["pending"]
@@ -99,7 +99,7 @@ def deliver(net: Net, sender: int, now: float) -> bool:
 
 @compiled
 def resume(net: Net, sender: int, now: float) -> bool:
-    """A sender that got rid of its rows works again; whether it is a server, whose queue may have room now."""
+    """Unblock a sender without held rows; return whether it is a server, whose own queue may have room now."""
     slot = net.slots[sender]
     if slot["node"] >= net.totals[0]["operators"]:
         return False
@@ -110,7 +110,7 @@ def resume(net: Net, sender: int, now: float) -> bool:
 
 @compiled
 def let_in(net: Net, queue: int, now: float) -> None:
-    """There may be room in ``queue``: let senders in; those that work again may make room in turn upstream."""
+    """Admit blocked senders to ``queue`` while it has room; unblocked ones may in turn make room upstream."""
     stack = net.stack
     stack[0] = queue
     depth = 1

@@ -1,4 +1,4 @@
-"""From a scenario to the arrays of a network, empty and at time 0."""
+"""Builds the arrays of an empty network at time 0 from a scenario."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DISCIPLINES = {
 
 
 def build(scenario: Scenario, seed: int, log: int = 0) -> Net:
-    """The network of a scenario; ``log``: how many batches it can keep for an observer."""
+    """The network of a scenario; ``log`` is how many batches it can record for an observer."""
     numbers: list[float] = []
     nodes, edges = _wired(scenario.topology)
     for index, operator in enumerate(scenario.topology.operators):
@@ -114,7 +114,7 @@ def _fit_operator(node: Records, scenario: Scenario, operator: Operator, numbers
 
 
 def _fit_times(node: Records, law: Distribution, numbers: list[float]) -> None:
-    """A distribution's parameters; a table's quantiles go to ``numbers``."""
+    """Store a distribution's parameters in the node; quantiles of a table are appended to ``numbers``."""
     node["kind"] = int(law.kind)
     node["a"], node["b"], node["c"] = law.a, law.b, law.c
     if law.quantiles:
@@ -129,7 +129,7 @@ def _fit_source(node: Records, arrivals: Arrivals, numbers: list[float]) -> None
 
 
 def _slots(scenario: Scenario, nodes: Records) -> Records:
-    """Slot 0 is none, then the sources, then each operator's servers (one slot for an operator in batches)."""
+    """The slots: 0 means none, then the sources, then each operator's servers (one slot if it runs in batches)."""
     operators = len(scenario.topology.operators)
     owners = [0, *range(operators, len(nodes))]
     for index in range(operators):
@@ -147,7 +147,7 @@ def _slots(scenario: Scenario, nodes: Records) -> Records:
 
 
 def fit_queues(slots: Records, servers: range, scenario: Scenario, name: str) -> None:
-    """Which queue each server takes from, with all of them idle, and the instances' shares."""
+    """Assign each server its queue and its cumulative share of rows, and mark all as idle."""
     routing = scenario.routing(name)
     slots["share"][servers] = np.cumsum(routing.shares(len(servers)))
     for server in reversed(servers):

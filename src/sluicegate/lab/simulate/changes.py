@@ -1,4 +1,4 @@
-"""The single changes a world is made of: another size, a pause, servers down, other shares, paces and places."""
+"""Changes to a world: rescale, pause, fail servers, and set shares, paces and placement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sluicegate.lab.simulate.world import World
 
 
 def rescale(world: World, name: str, servers: int) -> None:
-    """Another number of processors, at once."""
+    """Change the number of processors of an operator, immediately."""
     index, routing = world.index(name), world.scenario.routing(name)
     own_queues = routing.discipline is not Discipline.SHARED
     world.net = rescaling.resize(world.net, index, servers, routing.shares(servers), own_queues, world.now_s)
@@ -27,7 +27,7 @@ def rescale(world: World, name: str, servers: int) -> None:
 
 
 def pause(world: World, name: str, seconds: float) -> None:
-    """Nothing of this operator is served for ``seconds``; a pause under way is prolonged if it ends before."""
+    """Stop service of an operator for ``seconds``; extends a current pause that would end earlier."""
     require_number(seconds, f"pause of {name!r}")
     ends, would_end = world.paused_until.get(name, world.now_s), world.now_s + seconds
     if would_end > ends:
@@ -37,7 +37,7 @@ def pause(world: World, name: str, seconds: float) -> None:
 
 
 def put_down(world: World, name: str, failed: Sequence[int], until_s: float) -> None:
-    """These processors of an operator, counted from 0, fail now and are back at ``until_s``."""
+    """Fail these processors of an operator, counted from 0, until ``until_s``."""
     if not failed:
         return
     first = int(world.net.nodes["first"][world.index(name)])
@@ -53,7 +53,7 @@ def put_down(world: World, name: str, failed: Sequence[int], until_s: float) -> 
 
 
 def open_servers(world: World, name: str) -> None:
-    """Servers that are there, up and not paused are open; those of them that are free take what waits."""
+    """Open the servers that are up and not paused, close the others; free ones start on waiting rows."""
     index = world.index(name)
     node = world.net.nodes[index]
     first = int(node["first"])
@@ -64,7 +64,7 @@ def open_servers(world: World, name: str) -> None:
 
 
 def set_shares(world: World, shares: Mapping[str, tuple[float, ...]]) -> None:
-    """Route by these shares from now on, where instances have queues of their own."""
+    """Route by these shares from now on; only for operators with one queue per instance."""
     routing = dict(world.scenario.behaviour.routing)
     for name, given in shares.items():
         index = world.index(name)
@@ -79,14 +79,14 @@ def set_shares(world: World, shares: Mapping[str, tuple[float, ...]]) -> None:
 
 
 def set_paces(world: World, pace_s: Mapping[str, float]) -> None:
-    """Start the batches of these operators every so often from now on; 0 for back to back."""
+    """Set the trigger interval of these operators' batches; 0 for back to back."""
     for name, pace in pace_s.items():
         require_number(pace, f"pace of {name!r}")
         world.net.nodes["pace_s"][world.index(name)] = pace
 
 
 def set_placement(world: World, placement: Placement) -> None:
-    """Threads run on these slots from now on; those still to come take theirs when they come."""
+    """Place threads on these slots from now on; processors that are still starting are placed when they start."""
     for name in world.scenario.topology.names:
         require(bool(placement.threads(name)), f"{name!r} has no placed thread: place every operator")
     world.scenario = replace(world.scenario, behaviour=replace(world.scenario.behaviour, placement=placement))
@@ -94,7 +94,7 @@ def set_placement(world: World, placement: Placement) -> None:
 
 
 def _fit_batches(world: World, name: str) -> None:
-    """What a batch costs with the present number of tasks."""
+    """Set the batch costs for the current number of tasks."""
     node = world.net.nodes[world.index(name)]
     costs, servers = world.scenario.batches[name], int(node["servers"])
     placement = world.scenario.behaviour.placement

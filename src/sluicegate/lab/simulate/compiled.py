@@ -1,11 +1,11 @@
-"""How the simulator's inner functions are compiled.
+"""Compiles the simulator's inner functions with numba.
 
-They are handed the state as a tuple of arrays and allocate nothing, so numba's reference counts would count for
-nothing: atomic additions around every access, which take seven eighths of the running time. ``_nrt=False`` leaves
-them out, as numba does for its own strings. A function compiled so must neither make an array nor return one.
+They get the state as a tuple of arrays and allocate nothing, so numba's reference counting is not needed: its atomic
+additions around every access take seven eighths of the running time. ``_nrt=False`` leaves them out, as numba does for
+its own strings. A function compiled this way must neither create nor return an array.
 
-Compiled code is kept in ``__pycache__``, by the file of the outermost function: who edits an inner one must delete it
-there (``*.nbi``, ``*.nbc``).
+Compiled code is cached in ``__pycache__``, keyed by the file of the outermost function: after editing an inner function
+delete the cache there (``*.nbi``, ``*.nbc``).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False}
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile on first use; kept on disk from then on."""
+    """Compile on first use and cache on disk."""
     made: Callable[P, R] = njit(**_OPTIONS)(function)
     return made
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile into its callers: the state is far too many words to be passed for every step."""
+    """Inline into its callers, since the state is too large to be passed at every step."""
     made: Callable[P, R] = njit(forceinline=True, **_OPTIONS)(function)
     return made

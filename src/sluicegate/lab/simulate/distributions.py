@@ -1,4 +1,4 @@
-"""Distributions of times, all of mean 1: the caller scales them.
+"""Distributions of times, normalised to mean 1; the caller scales them.
 
 ``of_scv`` picks the usual one for a squared coefficient of variation c:
 
@@ -7,7 +7,7 @@
     c = 1        exponential
     c > 1        two exponentials with balanced means: p = (1 + sqrt((c-1)/(c+1)))/2, means 1/(2p) and 1/(2(1-p))
 
-``uniform``, ``lognormal`` and ``table`` (any distribution, by its quantiles) are there where c is not enough.
+``uniform``, ``lognormal`` and ``table`` (any distribution, by its quantiles) serve cases where c is not enough.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ GAMMA, HYPEREXPONENTIAL, LOGNORMAL = int(Kind.GAMMA), int(Kind.HYPEREXPONENTIAL)
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A distribution of mean 1; what ``a``, ``b``, ``c`` mean depends on the kind. Use the functions below."""
+    """A distribution of mean 1; the meaning of ``a``, ``b``, ``c`` depends on the kind. Use the functions below."""
 
     kind: Kind
     scv: float
@@ -61,7 +61,7 @@ def constant() -> Distribution:
 
 
 def uniform(low: float, high: float) -> Distribution:
-    """Even between two bounds, of which only the ratio counts.
+    """Uniform between two bounds, of which only the ratio counts.
 
     >>> round(uniform(1 / 8, 1 / 2).scv, 3)
     0.12
@@ -96,7 +96,7 @@ def hyperexponential(share: float, first_mean: float, second_mean: float) -> Dis
 
 
 def table(quantiles: Sequence[float]) -> Distribution:
-    """Any distribution: times at evenly spaced probabilities from 0 to 1, straight lines between them.
+    """Any distribution, by quantiles at evenly spaced probabilities from 0 to 1, interpolated linearly.
 
     >>> table([0.0, 1.0, 5.0]).quantiles
     (0.0, 0.5714285714285714, 2.857142857142857)
@@ -130,7 +130,7 @@ def of_scv(scv: float) -> Distribution:
 
 @compiled
 def draw(kind: int, a: float, b: float, c: float, numbers: NDArray[np.float64], streams: Streams, i: int) -> float:
-    """One draw; a table's quantiles lie in ``numbers`` from place ``a`` on, ``b`` intervals of them."""
+    """One draw; the quantiles of a table are in ``numbers`` from index ``a`` on, with ``b`` intervals."""
     if kind == EXPONENTIAL:
         return rng.exponential(streams, i)
     if kind == CONSTANT:

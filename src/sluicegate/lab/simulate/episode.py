@@ -1,4 +1,4 @@
-"""A simulated pipeline under the control loop: the same `loop.tick` as on Spark, second by second of simulated time."""
+"""Runs a simulated pipeline under the control loop, with the same `loop.tick` as on Spark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sluicegate.lab.simulate.stepping import advance, apply, begin
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One interval: what came in, what was seen, what was decided at its end."""
+    """One interval: the observation at its end, and the decision."""
 
     observation: Observation
     decision: Decision
@@ -25,7 +25,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """A whole run. Rows are counted at both ends, so that what was lost or doubled shows."""
+    """A whole run. Rows are counted at both ends, so that lost or duplicated rows show."""
 
     moments: tuple[Moment, ...]
     interval_s: float
@@ -42,7 +42,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """How a run goes: the load, step by step, and what a change costs."""
+    """The load of a run in steps, and the delay and pause of a rescale."""
 
     rates_per_s: tuple[float, ...]
     step_s: float
@@ -67,7 +67,7 @@ def run_episode(
     seed: int,
     progress: Callable[[float], None] | None = None,
 ) -> Episode:
-    """Drive the loop along the course, from ``allocation`` on; the same seed gives the same run.
+    """Run the loop along the course, starting from ``allocation``; the same seed gives the same run.
 
     >>> from sluicegate.domain import Edge, Goal, Operator, Topology
     >>> from sluicegate.control.settings import Timing, settings_for
@@ -108,7 +108,7 @@ def run_episode(
 
 
 def _inputs_inside(net: Net) -> int:
-    """Outside rows of which something is still in the pipeline: the places in their pool that are not free."""
+    """Inputs with rows still in the pipeline: the entries of their pool that are not free."""
     follow, place, free = net.inputs["next"].tolist(), int(net.totals["free_input"][0]), 0
     while place:
         place, free = follow[place], free + 1
@@ -116,9 +116,9 @@ def _inputs_inside(net: Net) -> int:
 
 
 def kept_share(moments: list[Moment], settings: Settings) -> float | None:
-    """Share of rows that came in intervals in which every latency promise was kept; ``None`` without a promise.
+    """Share of rows that arrived in intervals in which every latency promise was kept; ``None`` without a promise.
 
-    An interval in which nothing came out while rows came in kept no promise.
+    An interval with arrivals but no output does not count as kept.
     """
     bounds = settings.goal.latency_bounds
     if not bounds:

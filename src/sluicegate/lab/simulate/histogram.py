@@ -1,7 +1,7 @@
 """A histogram of times in log-spaced bins: quantiles of any number of values in 30 KB.
 
 A bin is the exponent of a number and the first five bits of its mantissa: 32 bins an octave, each at most 3.1% wide,
-from 2^-40 s (a picosecond) to 2^40 s. Finding it is a shift, not a logarithm. Within a bin values count as even.
+from 2^-40 s (a picosecond) to 2^40 s. Finding it is a shift, not a logarithm. Within a bin values are taken as uniform.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ BINS = 80 << _BITS
 
 @inlined
 def count(histogram: NDArray[np.int64], value: float) -> None:
-    """Count one value; values outside the range go to its ends."""
+    """Count one value; values outside the range go to the first or last bin."""
     at = int(np.float64(value).view(np.int64) >> _SHIFT) - _LOWEST
     histogram[min(max(at, 0), BINS - 1)] += 1
 
 
 def edges() -> NDArray[np.float64]:
-    """Bounds of the bins, one more than there are bins."""
+    """The ``BINS + 1`` bounds of the bins."""
     bits = (np.arange(BINS + 1, dtype=np.int64) + _LOWEST) << _SHIFT
     bounds: NDArray[np.float64] = bits.view(np.float64)
     return bounds

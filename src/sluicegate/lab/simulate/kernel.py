@@ -1,7 +1,7 @@
-"""The event loop: take the earliest event, carry it out, until a given time.
+"""The event loop: executes events in order of time up to a given time.
 
 An event is an outside arrival, the end of a service, or a batch's start, publication or commit. The loop returns early
-when rows may run out; the caller makes room and calls again. Everything is a function of the state it is handed.
+when the row pool may run out; the caller enlarges it and calls again. All state is in the ``Net`` that is passed in.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sluicegate.lab.simulate.stations import account, rest_or_next, time_of
 
 @compiled
 def run(net: Net, until: float) -> bool:
-    """Carry out all events up to ``until``; ``False`` if rows ran out before."""
+    """Execute all events up to ``until``; ``False`` if the row pool ran out before."""
     totals = net.totals[0]
     operators = totals["operators"]
     while True:
@@ -45,7 +45,7 @@ def run(net: Net, until: float) -> bool:
 
 @inlined
 def _arrive(net: Net, slot: int, index: int, now: float) -> None:
-    """A row comes from outside."""
+    """A row arrives from outside."""
     schedule_arrival(net, slot, index, now)
     held = net.slots[slot]["pending"]
     net.nodes[index]["arrivals"] += 1
@@ -56,7 +56,7 @@ def _arrive(net: Net, slot: int, index: int, now: float) -> None:
 
 @inlined
 def schedule_arrival(net: Net, slot: int, index: int, now: float) -> None:
-    """The next row of a source."""
+    """Schedule the next arrival of a source."""
     node = net.nodes[index]
     gap = time_of(net, index)
     schedule(net.agenda, slot, after(now, gap, net.numbers, node["rates"], node["steps"], node["step_s"]))
@@ -64,7 +64,7 @@ def schedule_arrival(net: Net, slot: int, index: int, now: float) -> None:
 
 @inlined
 def _complete(net: Net, server: int, index: int, now: float) -> None:
-    """A server is done with its row: it moves on, and the server takes the next."""
+    """A server completes its row: emit it, then take the next row or block."""
     slot = net.slots[server]
     row = slot["row"]
     sojourn = now - net.rows[row]["entered"]
@@ -82,7 +82,7 @@ def _complete(net: Net, server: int, index: int, now: float) -> None:
 
 @compiled
 def start_sources(net: Net) -> None:
-    """The first arrival of every source."""
+    """Schedule the first arrival of every source."""
     for slot in range(1, net.slots.size):
         index = net.slots[slot]["node"]
         if index >= net.totals[0]["operators"]:
@@ -91,7 +91,7 @@ def start_sources(net: Net) -> None:
 
 @compiled
 def settle(net: Net, now: float) -> None:
-    """Bring the totals that grow with time up to ``now``: waiting, busy, blocked and held-back time."""
+    """Bring time-integrated totals up to ``now``: waiting, busy, blocked and held-back time."""
     for index in range(net.totals[0]["operators"]):
         node = net.nodes[index]
         node["waited"] += node["waiting"] * (now - node["since"])
@@ -114,7 +114,7 @@ def settle(net: Net, now: float) -> None:
 
 
 def advance(net: Net, until: float, most_rows: float = math.inf) -> tuple[Net, bool]:
-    """Run to ``until`` with as many rows as it takes, totals settled; ``False`` if that were over ``most_rows``."""
+    """Run to ``until``, enlarging the row pool as needed, and settle totals; ``False`` beyond ``most_rows``."""
     while not run(net, until):
         if len(net.rows) > most_rows:
             return net, False

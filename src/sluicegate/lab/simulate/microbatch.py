@@ -1,12 +1,12 @@
-"""Operators that run in micro-batches, by the law of Spark's batches.
+"""Simulates operators that run in micro-batches, by the law of Spark's batches.
 
 A batch takes all rows that are queued when it starts. With n rows on k tasks it lasts
 
     b(n) = o + c k + n/(k mu)          times noise of mean 1
 
-Its rows are readable downstream ``commit_s`` before its end. The next batch starts at once if rows are queued, or,
-with a pace T, T after the one before began or was due (at once if that is over), as on Spark: one that was late, by up
-to T, lets the next be as much earlier. A batch that is due waits for all that is published at the same moment.
+Its rows are readable downstream ``commit_s`` before its end. The next batch starts at once if rows are queued, or, with
+a pace T, T after the previous one began or was due (at once if that has passed), as on Spark: after a batch that was
+late, by up to T, the next comes that much earlier. A due batch includes all rows published at the same moment.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from sluicegate.lab.simulate.routing import emit
 from sluicegate.lab.simulate.stations import plan_batch, time_of
 
 SPARK_BATCH = BatchCosts(overhead_s=0.137, per_task_s=0.029, commit_s=0.04)
-"""Of an operator that declares none: fitted on Spark (R^2 0.992); the commit is the one fsync after publishing."""
+"""Default costs of an operator: fitted on Spark (R^2 0.992); the commit is the one fsync after publishing."""
 
 
 @inlined
 def batch_event(net: Net, server: int, now: float) -> bool:
-    """Start, publish or commit; ``False`` if rows ran out on the way and the event must be taken up again."""
+    """Start, publish or commit a batch; ``False`` if the row pool ran out and the event must be repeated."""
     phase = net.slots[server]["phase"]
     if phase == DUE:
         _start(net, server, now)
@@ -94,7 +94,7 @@ def _commit(net: Net, server: int, now: float) -> None:
 
 @compiled
 def _log(net: Net, server: int, now: float) -> None:
-    """Keep what an observer sees of the batch, if there is room to (a simulation without observer has none)."""
+    """Log the batch for the observer, if the log has room (without an observer its size is 0)."""
     slot, totals = net.slots[server], net.totals[0]
     if totals["logged"] < net.log.size:
         seen = net.log[totals["logged"]]

@@ -1,4 +1,4 @@
-"""What an observer sees of a running network between two moments: differences of its totals."""
+"""Builds observations of a running network from the differences of its totals between two moments."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sluicegate.lab.simulate.records import BATCHED, SHARED, WORKING, Counts, Ne
 from sluicegate.lab.simulate.scenario import Scenario
 
 _FEWEST_FOR_SCV = 30
-"""Gaps or services below which a variability is not worth telling."""
+"""With fewer gaps or services the scv is not reported."""
 _NEVER_IDLE = 0.999
 _NEVER_IDLE_IN_BATCHES = 0.95
-"""Batches keep up in part with their overhead, however many rows are queued, so they are never all work."""
+"""A saturated operator in batches is below 1, since batches spend part of their time on overhead."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -37,7 +37,7 @@ def mark(net: Net, now_s: float = 0.0) -> Mark:
 def observe(
     scenario: Scenario, net: Net, since: Mark, now_s: float, running: Mapping[str, int], offered_s: Mapping[str, float]
 ) -> Observation:
-    """What was seen from ``since`` to now; ``offered_s`` are the processor seconds each operator had."""
+    """The observation from ``since`` to now; ``offered_s`` are the processor-seconds each operator had."""
     took_s = now_s - since.at_s
     totals = {what: float(net.totals[what][0] - since.totals[what][0]) for what in ("inputs", "completed", "total")}
     operators = {
@@ -62,7 +62,7 @@ def observe(
 
 
 def _sojourn(total_s: float, completed: float, counted: Counts) -> Sojourn | None:
-    """The mean of DRS Eq 4 and quantiles of the time to completion, of the inputs that completed."""
+    """The mean of DRS Eq 4 and quantiles of the time to completion, over completed inputs."""
     if completed == 0:
         return None
     return Sojourn(total_s / completed, quantile(counted, 0.50), quantile(counted, 0.95), quantile(counted, 0.99))
@@ -98,7 +98,7 @@ def _scv(count: int, total: float, squares: float) -> float | None:
 
 
 def _saturated(utilisation: float | None, done_per_s: float, batches: tuple[Batch, ...], batched: bool) -> float | None:
-    """The throughput, if the operator was the limit."""
+    """The throughput, if the operator was saturated; else ``None``."""
     if utilisation is None or utilisation < (_NEVER_IDLE_IN_BATCHES if batched else _NEVER_IDLE):
         return None
     if not batched:
@@ -122,7 +122,7 @@ def _batches(net: Net, index: int) -> tuple[Batch, ...]:
 
 
 def _machines(scenario: Scenario, operators: Mapping[str, OperatorObservation]) -> tuple[NodeObservation, ...]:
-    """Load of each machine: the CPU its threads use when busy, for the share of time their operator is."""
+    """CPU load of each machine: the CPU of its threads when busy, times the utilisation of their operator."""
     placement = scenario.behaviour.placement
     if placement is None:
         return ()

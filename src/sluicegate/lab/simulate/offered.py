@@ -1,4 +1,4 @@
-"""The load offered to each operator's busiest queue, by the traffic equations: at 1 or more it cannot keep up."""
+"""Computes the load offered to each operator's busiest queue by the traffic equations; at 1 or more it is unstable."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from sluicegate.model.traffic import solve
 
 
 def offered_loads(scenario: Scenario, seconds: float) -> dict[str, float]:
-    """Rows offered over rows served at most, for the mean rate over the first ``seconds``.
+    """Offered rate over capacity by operator, for the mean arrival rate over the first ``seconds``.
 
     A shared queue is served by all its processors together; an instance's own queue by one. Back-pressure can make
-    a network unstable below these loads; that only the run shows.
+    a network unstable below these loads; only the simulation shows that.
 
     >>> from sluicegate.domain import Edge, Operator, Topology
     >>> from sluicegate.lab.simulate.scenario import Behaviour, scenario, weighted

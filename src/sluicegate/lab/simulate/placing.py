@@ -1,4 +1,4 @@
-"""Threads placed on slots of machines: which of an operator's servers runs where, and with whom it shares."""
+"""Places threads on slots of machines: which server of an operator runs where, and which groups share a CPU."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def thread_per_s(scenario: Scenario, placement: Placement, name: str, slot: str)
 
 
 def place(net: Net, scenario: Scenario, placement: Placement) -> Net:
-    """The network with its servers grouped by slot (those busy now stay counted in their new group)."""
+    """The network with its servers grouped by slot; busy servers are counted in their new group."""
     groups, numbers = [(0, 0, 0, 0)], net.numbers.tolist()
     places, sizes = _shared(placement, scenario.behaviour.pooled_cpu)
     net.slots["group"] = 0
@@ -68,7 +68,7 @@ def place(net: Net, scenario: Scenario, placement: Placement) -> Net:
 
 
 def _shared(placement: Placement, pooled: bool) -> tuple[dict[str, int], list[float]]:
-    """By slot, the number of the CPU it uses; and how many slots each CPU is for: a slot's own, or a machine's."""
+    """The CPU index of each slot, and the number of slots per CPU; a CPU is a slot's own, or a machine's if pooled."""
     if not pooled:
         return {slot: i for i, slot in enumerate(placement.slots)}, [1.0] * len(placement.slots)
     machines = list(dict.fromkeys(map(machine_of, placement.slots)))
@@ -77,7 +77,7 @@ def _shared(placement: Placement, pooled: bool) -> tuple[dict[str, int], list[fl
 
 
 def _tables(operator: Operator, threads: int, numbers: list[float]) -> tuple[int, int]:
-    """Places of two tables, by the number of busy threads from 0 on: how much slower each is, the CPU of all."""
+    """Indices of two tables by the number of busy threads: slowdown of each thread, and CPU of all."""
     at = len(numbers)
     numbers += [1.0, *(_slower(operator, busy) for busy in range(1, threads + 1))]
     numbers += [0.0, *(cpu_used(operator, busy) for busy in range(1, threads + 1))]
@@ -85,7 +85,7 @@ def _tables(operator: Operator, threads: int, numbers: list[float]) -> tuple[int
 
 
 def _slower(operator: Operator, busy: int) -> float:
-    """q mu / I(q); without a profile threads slow each other only by the CPU they share."""
+    """Slowdown q mu / I(q); without a profile threads slow each other only by sharing CPU."""
     if operator.profile is None:
         return 1.0
     return busy * operator.service_per_s / rate_per_s(operator.profile, busy)

@@ -1,12 +1,13 @@
-"""The state of a simulated network: a few arrays of records, which compiled code changes in place.
+"""The state of a simulated network: arrays of records that compiled code changes in place.
 
     node     an operator or, after the operators, a source: its law, its edges, its running totals
-    slot     whatever has a next event: a source, a server, or an operator that runs in batches
-    queue    named by a slot: a shared queue by the operator's first server, an instance's own by that server
-    row      one row at one operator; input: what it stems from, alive while any of its rows is
+    slot     anything with a next event: a source, a server, or an operator that runs in batches
+    queue    identified by a slot: a shared queue by the operator's first server, an own queue by its server
+    row      one row at one operator
+    input    the outside row that rows descend from; alive while any of its rows is
 
 Index 0 of slots, rows and inputs means "none", so that records hold unsigned numbers and lists end at 0. Nothing is
-kept per row once it is done: memory depends on how many rows are inside, never on how many have passed.
+kept of a row once it is done: memory depends on the rows inside, not on the rows that have passed.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ Counts: TypeAlias = NDArray[np.int64]
 
 _U, _I, _F = np.uint32, np.int64, np.float64
 
-# how rows of an operator find a server
+# how rows of an operator are assigned to a server
 SHARED, CYCLIC, WEIGHTED, BATCHED, SPREAD = 0, 1, 2, 3, 4
 # how rows leave a node: nowhere, over the one sure edge, over one of its edges, as copies over every edge
 NOWHERE, SURE, ONE_OF, COPIES = 0, 1, 2, 3
-# where a batch stands: none, to start, working until its rows are published, committing
+# phase of a batch: none, scheduled, working until its rows are published, committing
 IDLE, DUE, WORKING, COMMITTING = 0, 1, 2, 3
 
 UNBOUNDED = 1 << 62
@@ -37,7 +38,7 @@ UNBOUNDED = 1 << 62
 ROW = np.dtype([("input", _U), ("next", _U), ("queue", _U), ("entered", _F)], align=True)
 INPUT = np.dtype([("birth", _F), ("total", _F), ("live", _U), ("next", _U)], align=True)
 EDGE = np.dtype([("target", _U), ("back", _U), ("share", _F), ("copies", _U), ("extra", _F)], align=True)
-"""``share``: cumulative probability, of exclusive edges; of others ``copies``, one more with probability ``extra``."""
+"""Exclusive edges have a cumulative probability ``share``; others emit ``copies``, one more with chance ``extra``."""
 
 NODE = np.dtype(
     [
@@ -67,7 +68,7 @@ NODE = np.dtype(
         ("commit_s", _F),
         ("steady_work", _U),
         ("pace_s", _F),
-        # now: rows that wait, since when so many; senders held back
+        # current: waiting rows and time of their last change; blocked senders
         ("waiting", _I),
         ("since", _F),
         ("held_senders", _I),
@@ -105,27 +106,27 @@ SLOT = np.dtype(
         ("tail", _U),
         ("waiting", _U),
         ("share", _F),
-        # back-pressure: rows this slot cannot get rid of, senders that wait for room in its queue
+        # back-pressure: undelivered rows of this slot, senders that wait for room in its queue
         ("pending", _U),
         ("pending_tail", _U),
         ("sender", _U),
         ("sender_tail", _U),
         ("next_sender", _U),
-        # the batch at work
+        # the current batch
         ("phase", _U),
         ("batch", _U),
         ("tasks", _U),
         ("size", _I),
         ("work", _F),
         ("ends", _F),
-        # when it began, or was due if it began late for want of rows: a pace counts from here
+        # when it began, or was due if it began late for lack of rows: the pace counts from here
         ("paced_from", _F),
     ],
     align=True,
 )
 
 GROUP = np.dtype([("host", _U), ("pace", _U), ("cpu", _U), ("busy", _I)], align=True)
-"""Threads of one operator on one slot of a machine; ``pace`` and ``cpu`` are places in ``numbers``, by busy threads."""
+"""Threads of one operator on one slot; ``pace`` and ``cpu`` index tables in ``numbers`` by busy threads."""
 
 HOST = np.dtype([("demand", _F), ("slots", _F)], align=True)
 
@@ -182,7 +183,7 @@ def empty_inputs(size: int) -> Records:
 
 
 def with_more_rows(net: Net) -> Net:
-    """The same network with room for twice as many rows. An input lives in a row at least, so both grow alike."""
+    """The same network with room for twice as many rows; inputs grow too, as each live input has at least one row."""
     have = len(net.rows)
     rows, inputs = empty_rows(2 * have), empty_inputs(2 * have)
     totals = net.totals
@@ -195,5 +196,5 @@ def with_more_rows(net: Net) -> Net:
 
 
 def rows_inside(net: Net) -> int:
-    """Rows in the network, those that wait outside its bounded queues included."""
+    """Rows in the network, including those that wait outside bounded queues."""
     return int(len(net.rows) - 1 - net.totals["spare"][0])

@@ -1,8 +1,8 @@
-"""Changes to a running network: servers that pause, come, go or fail. No row is lost or doubled by any of them.
+"""Changes to a running network: servers pause, are added, removed or fail, without losing or duplicating rows.
 
-A pause stretches what is in service by its length. A server that goes finishes its row first; rows in its own queue
-are routed anew. A row whose server fails goes back to the front of the queue and is served from the start; so do the
-rows of a batch that was not published yet.
+A pause extends services in progress by its length. A removed server finishes its row first; rows in its own queue are
+rerouted. A row whose server fails goes back to the front of the queue and is served from the start; so do the rows of a
+batch that was not published yet.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LINKS = ("queue", "next_idle", "idle", "sender", "sender_tail", "next_sender")
 
 @compiled
 def refresh(net: Net, index: int, now: float) -> None:
-    """After servers were opened or closed: those that are open and free take waiting rows or are idle."""
+    """After servers were opened or closed: open and free ones take waiting rows or become idle."""
     for server in range(1, net.slots.size):
         if net.slots[server]["node"] == index:
             net.slots[server]["idle"] = 0
@@ -44,7 +44,7 @@ def refresh(net: Net, index: int, now: float) -> None:
 
 @compiled
 def stretch(net: Net, index: int, seconds: float) -> None:
-    """What an operator has in service takes ``seconds`` longer, in which nothing is done; totals must be settled."""
+    """Delay all services in progress of an operator by ``seconds`` without work; totals must be settled."""
     for server in range(1, net.slots.size):
         slot = net.slots[server]
         if slot["node"] != index:
@@ -61,7 +61,7 @@ def stretch(net: Net, index: int, seconds: float) -> None:
 
 @compiled
 def route_anew(net: Net, index: int, server: int, now: float) -> None:
-    """The rows in the queue of a server that is gone go to those that are left."""
+    """Move the rows in the queue of a removed server to the remaining servers."""
     for _ in range(net.slots[server]["waiting"]):
         row = take(net, server, now)
         enqueue(net, queue_for(net, index), row, now)
@@ -69,7 +69,7 @@ def route_anew(net: Net, index: int, server: int, now: float) -> None:
 
 @compiled
 def redirect(net: Net, index: int, now: float) -> None:
-    """Rows held back from a server that is gone want another; all senders line up anew for the room there is."""
+    """Retarget rows held back from a removed server; then all blocked senders try to deliver again."""
     node = net.nodes[index]
     end = node["first"] + node["servers"]
     for sender in range(1, net.slots.size):
@@ -91,7 +91,7 @@ def redirect(net: Net, index: int, now: float) -> None:
 
 @compiled
 def break_off(net: Net, server: int, now: float) -> None:
-    """A server fails: its row, or the rows of its batch, go back to the queue; its work is lost."""
+    """Fail a server: its row, or the rows of its batch, go back to the queue; its work is lost."""
     slot = net.slots[server]
     if slot["phase"] == WORKING:
         _put_batch_back(net, server, now)
@@ -149,7 +149,7 @@ def with_more_slots(net: Net, index: int, room: int) -> Net:
 
 
 def resize(net: Net, index: int, servers: int, shares: tuple[float, ...], own_queues: bool, now: float) -> Net:
-    """Give an operator another number of servers. The caller opens and closes them, then refreshes."""
+    """Change the number of servers of an operator. The caller then opens and closes servers and refreshes."""
     node = net.nodes[index]
     have, first = int(node["servers"]), int(node["first"])
     node["servers"] = servers

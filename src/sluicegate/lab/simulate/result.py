@@ -1,4 +1,4 @@
-"""What a simulation reports."""
+"""The results of a simulation."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class OperatorResult:
 
     ``mean_s`` is a row's mean time at the operator, from entering its queue until it is served and, under
     back-pressure, has left (``ci95_s``: half width of its interval). ``utilisation`` is the share of its processors'
-    time spent on rows; ``queue`` the mean number of rows that wait; ``backpressure`` the share of time it held a sender
-    back; ``blocked`` the share of its processors' time in which they were held back themselves. ``batch_s`` is the
-    mean length of its micro-batches, if it runs in such.
+    time spent on rows; ``queue`` the mean number of waiting rows; ``backpressure`` the share of time in which it
+    blocked a sender; ``blocked`` the share of its processors' time in which they were blocked themselves. ``batch_s``
+    is the mean duration of its micro-batches, if it runs in batches.
     """
 
     processors: int
@@ -32,14 +32,14 @@ class OperatorResult:
 class SimulationResult:
     """A run, measured after its warm-up.
 
-    ``mean_s`` is DRS Eq 4: the sojourns of all rows that stem from an input, at all operators, added up, per input
-    (time held outside by back-pressure included); ``ci95_s`` is the half width of its 95% confidence interval, so the
+    ``mean_s`` is DRS Eq 4: per input, the sum of the sojourns of all its descendant rows at all operators (including
+    time held outside by back-pressure); ``ci95_s`` is the half width of its 95% confidence interval, so the
     interval is ``mean_s`` plus or minus ``ci95_s``. ``completion_mean_s``, ``p50_s``, ``p95_s``, ``p99_s`` are of the
     time from an input's birth until the last of its rows is done. On chains, and wherever a row takes exactly one
-    way, both means are the same time from entry to exit.
+    path, both means are the same time from entry to exit.
 
-    An unstable run (``stable`` is false) has no such figures: they are ``None``, ``growth_per_s`` is how fast rows
-    pile up, and ``reasons`` why. ``simulated_s`` is less than what was asked for only if rows piled up beyond memory.
+    In an unstable steady run (``stable`` is false) these figures are ``None``; ``growth_per_s`` is how fast the backlog
+    grows, and ``reasons`` says why. ``simulated_s`` is shorter than requested only if the backlog exceeded the limit.
     """
 
     mean_s: float | None

@@ -1,14 +1,14 @@
 """Random numbers inside compiled code: xoshiro256++ streams, seeded by splitmix64, and an exponential by ziggurat.
 
-Each source and each operator draws from a stream of its own, so the same seed gives the same arrivals whatever the
-allocation: two plans can be held against each other on one and the same load. Streams are rows of an array that the
-caller owns; nothing is global and threads cannot disturb each other.
+Each source and each operator has its own stream, so the same seed gives the same arrivals whatever the allocation: two
+plans can be compared on exactly the same load. Streams are rows of an array that the caller owns; there is no global
+state, so threads do not interfere.
 
 The ziggurat covers exp(-x) by 256 layers of equal area v, the lowest reaching from 0 to r and beyond as the tail:
 
     x_1 = r,  x_{i+1} = -log(v/x_i + exp(-x_i)),  x_0 = v exp(r)
 
-A draw u x_i below x_{i+1} lies under the curve for certain (98.9% of all), which spares the logarithm.
+A draw u x_i below x_{i+1} certainly lies under the curve (98.9% of all), which avoids the logarithm.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sluicegate.lab.simulate.compiled import compiled, inlined
 
 Streams: TypeAlias = NDArray[np.uint64]
-"""One row of four words a stream."""
+"""One row of four words per stream."""
 
 _LAYERS = 256
 _TAIL = 7.69711747013104972
@@ -32,7 +32,7 @@ _MASK = (1 << 64) - 1
 
 
 def seeded(seed: int, streams: int) -> Streams:
-    """Streams that never meet in practice, from one seed.
+    """Streams from one seed that do not overlap in practice.
 
     >>> seeded(7, 2).shape, bool((seeded(7, 2) == seeded(7, 2)).all()), bool((seeded(7, 2) == seeded(8, 2)).any())
     ((2, 4), True, False)
@@ -94,7 +94,7 @@ def exponential(streams: Streams, i: int) -> float:
 
 @compiled
 def _near_the_curve(streams: Streams, i: int, layer: np.int64, x: float) -> float:
-    """The rare draw that is not certain to lie under the curve: the tail, or a test against it."""
+    """The rare draw that may not lie under the curve: sample the tail, or test against the curve."""
     while True:
         if layer == 0:
             return _TAIL - math.log(1.0 - uniform(streams, i))

@@ -1,8 +1,8 @@
-"""Where a row goes when a node is done with it.
+"""Routes a row over the edges of a node that is done with it.
 
-If the selectivities of a node's edges, those to sinks included, add up to at most 1, a row takes one of the edges
-with these probabilities, and leaves with what is missing to 1. If they add up to more, every edge emits of its own:
-floor(selectivity) copies, and one more with probability of the fraction.
+If the selectivities of a node's edges, including those to sinks, add up to at most 1, a row takes one of the edges with
+these probabilities, and leaves with the remaining probability. If they add up to more, every edge emits independently:
+floor(selectivity) copies, and one more with the probability of the fraction.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def emit(net: Net, index: int, sender: int, row: int, now: float) -> None:
     if node["routing"] == COPIES:
         _copy(net, index, sender, row, now)
         return
-    edge = node["first_edge"] + 0  # signed, as it is counted up below
+    edge = node["first_edge"] + 0  # signed, since it is incremented below
     if node["routing"] != SURE:
         u = rng.uniform(net.streams, index)
         while edge < node["end_edge"] and u >= net.edges[edge]["share"]:
@@ -52,7 +52,7 @@ def _copy(net: Net, index: int, sender: int, row: int, now: float) -> None:
 
 @inlined
 def _send(net: Net, edge: int, sender: int, row: int, now: float) -> None:
-    """A row goes over an edge, if the queue at its end has room (or must take it)."""
+    """Send a row over an edge, or hold it at the sender if the target queue is full."""
     way = net.edges[edge]
     target = way["target"]
     queue = queue_for(net, target)

@@ -1,8 +1,8 @@
-"""Rows and the inputs they stem from: taken from a pool, given back, and counted when an input's last row is done.
+"""Allocates and frees rows and inputs from a pool, and records an input when its last row is done.
 
-Two times of an input are kept, equal where a row never splits:
+Two times of an input are recorded, which are equal if a row never splits:
 
-    total        sojourns of all its rows at all operators, added up: its mean is DRS Eq 4
+    total        sum of the sojourns of all its rows at all operators: its mean is DRS Eq 4
     completion   from its birth until its last row is done
 """
 
@@ -15,7 +15,7 @@ from sluicegate.lab.simulate.records import Net
 
 @inlined
 def new_input(net: Net, now: float) -> int:
-    """An input born now, with no row yet."""
+    """Allocate an input born now, without rows."""
     totals = net.totals[0]
     index: int = totals["free_input"]
     born = net.inputs[index]
@@ -29,7 +29,7 @@ def new_input(net: Net, now: float) -> int:
 
 @inlined
 def new_row(net: Net, index: int) -> int:
-    """One more row of an input."""
+    """Allocate one more row of an input."""
     totals = net.totals[0]
     row: int = totals["free_row"]
     totals["free_row"] = net.rows[row]["next"]
@@ -41,7 +41,7 @@ def new_row(net: Net, index: int) -> int:
 
 @inlined
 def end_row(net: Net, row: int, now: float) -> None:
-    """A row is done; with the last of its input, the input is."""
+    """Free a row that is done; record and free its input if it was the last row."""
     totals = net.totals[0]
     index = net.rows[row]["input"]
     net.rows[row]["next"] = totals["free_row"]

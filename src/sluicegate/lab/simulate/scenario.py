@@ -1,11 +1,12 @@
-"""What is to be simulated: a pipeline, its load, its processors, and how rows and processors behave.
+"""Defines and validates a simulation: a pipeline, its load, its processors, and the behaviour of both.
 
 Routing within an operator:
 
     shared     one queue for all its servers (M/M/k): the default
-    shuffle    a queue a server, rows in turn
-    weighted   a queue a server, rows at random by shares (even shares without any)
-    keyed      a queue a server; popularity of the key groups falls as 1/rank^skew (Zipf), group g belongs to
+    shuffle    a queue per server, rows in turn
+    weighted   a queue per server, rows at random by shares (even shares if none are given)
+    spread     as weighted, but in a low-discrepancy sequence instead of at random
+    keyed      a queue per server; popularity of the key groups falls as 1/rank^skew (Zipf), group g belongs to
                instance g mod k (Es-Stream Eq 12)
 """
 
@@ -30,7 +31,7 @@ Mode: TypeAlias = Literal["queue", "micro-batch", "declared"]
 """Servers everywhere; batches everywhere; or each operator as it declares (batches where it has batch costs)."""
 
 Load: TypeAlias = float | Arrivals | Mapping[str, Arrivals]
-"""The pipeline's rate, its arrivals (each source has its share of either), or the arrivals of every source."""
+"""The pipeline's rate or arrivals (each source gets its share), or the arrivals of every source."""
 
 
 class Discipline(Enum):
@@ -42,7 +43,7 @@ class Discipline(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RowRouting:
-    """How the rows of an operator find one of its servers. Use the functions below."""
+    """How rows of an operator are assigned to its servers. Use the functions below."""
 
     discipline: Discipline = Discipline.SHARED
     given: tuple[float, ...] = ()
@@ -50,7 +51,7 @@ class RowRouting:
     key_groups: int | None = None
 
     def shares(self, servers: int) -> tuple[float, ...]:
-        """The share of rows that goes to each of ``servers``; even where the given shares are for another number."""
+        """The share of rows of each server; even if the given shares are for another number of servers."""
         weights = np.array(self.given if len(self.given) == servers else [1.0] * servers)
         if self.key_groups is not None:
             popularity = np.arange(1, self.key_groups + 1, dtype=np.float64) ** -self.skew
@@ -67,7 +68,7 @@ def shuffle() -> RowRouting:
 
 
 def weighted(*shares: float) -> RowRouting:
-    """At random by shares, which need not add up to 1.
+    """Random routing by shares, which need not add up to 1.
 
     >>> weighted(3.0, 1.0).shares(2), weighted().shares(2)
     ((0.75, 0.25), (0.5, 0.5))
@@ -79,12 +80,12 @@ def weighted(*shares: float) -> RowRouting:
 
 
 def spread(*shares: float) -> RowRouting:
-    """By shares, not at random but as evenly as can be: a low-discrepancy sequence says whose turn it is."""
+    """Routing by shares as evenly as possible, by a low-discrepancy sequence instead of at random."""
     return replace(weighted(*shares), discipline=Discipline.SPREAD)
 
 
 def keyed(skew: float, key_groups: int = 128) -> RowRouting:
-    """By key, with popularity 1/rank^skew over the key groups.
+    """Routing by key, with popularity 1/rank^skew over the key groups.
 
     >>> [round(share, 3) for share in keyed(1.0, key_groups=8).shares(2)]
     [0.617, 0.383]
@@ -96,14 +97,14 @@ def keyed(skew: float, key_groups: int = 128) -> RowRouting:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Behaviour:
-    """What a topology file does not contain. Operators not named behave as usual.
+    """Settings that a topology file does not contain. Operators that are not named use the defaults.
 
-    ``service``: distribution of service times instead of the usual one with the operator's ``service_scv``.
-    ``capacity``: rows that may wait at each queue of an operator; its senders are held back beyond it.
-    ``placement``: threads on slots, which slow each other by their profiles; with ``pooled_cpu`` those of a machine
-    share all of its CPU, else those of a slot share its own. ``pace_s``: batches every so often.
+    ``service``: distribution of service times instead of the default one with the operator's ``service_scv``.
+    ``capacity``: rows that may wait at each queue of an operator; beyond it its senders are blocked.
+    ``placement``: threads on slots, which slow each other by their profiles; with ``pooled_cpu`` threads of a machine
+    share all of its CPU, else threads of a slot share its own. ``pace_s``: trigger interval of batches.
     ``batch_noise``: the factor on a batch's duration; ``batch_noise_of`` the same by operator. With ``steady_work`` it
-    is a factor only on what a batch costs beside its rows.
+    applies only to the overhead of a batch, not to its rows.
     """
 
     service: Mapping[str, Distribution] = field(default_factory=dict)
@@ -119,7 +120,7 @@ class Behaviour:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Scenario:
-    """A validated order for a simulation."""
+    """A validated simulation setup."""
 
     topology: Topology
     arrivals: Mapping[str, Arrivals]
@@ -141,11 +142,11 @@ def scenario(
     mode: Mode = "queue",
     behaviour: Behaviour | None = None,
 ) -> Scenario:
-    """Check an order, and fill in what is usual."""
+    """Validate a simulation setup and fill in defaults."""
     behaviour = behaviour or Behaviour()
     batches = {o.name: o.batch or SPARK_BATCH for o in topology.operators if _batched(o, mode)}
     _check_names(topology, allocation, behaviour)
-    visits(topology)  # refuses loops in which rows multiply for ever
+    visits(topology)  # raises for loops in which rows multiply without bound
     for name in topology.names:
         require(name in allocation, f"no processors for {name!r}: give its number, such as {name}=2")
         require(allocation[name] >= 1, f"{allocation[name]} processors for {name!r}: give at least 1")
@@ -192,7 +193,7 @@ def _by_source(topology: Topology, load: Load) -> dict[str, Arrivals]:
 
 
 def _usual(topology: Topology, source: str, rate_per_s: float) -> Arrivals:
-    """Poisson; with the arrival_scv of an operator that this source alone feeds, row by row."""
+    """Poisson arrivals; renewal with ``arrival_scv`` if the source feeds one operator alone, with selectivity 1."""
     targets = [edge for edge in topology.edges if edge.origin == source]
     if len(targets) == 1 and targets[0].selectivity == 1:
         name = targets[0].target

@@ -1,7 +1,7 @@
-"""Simulate a pipeline at a steady load (or along a trace) and report its times with confidence intervals.
+"""Simulates a pipeline at a steady load (or along a trace) and reports latencies with confidence intervals.
 
-The run is cut into 200 windows; after each the totals are copied, so every figure is a difference of two copies. Of
-steady runs the first tenth is dropped as warm-up; a run along a trace is measured from its start.
+The run is split into 200 windows; totals are copied after each, so every figure is a difference of two copies. The
+first tenth of steady runs is dropped as warm-up; a run along a trace is measured from its start.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sluicegate.lab.simulate.scenario import Behaviour, Load, Mode, Scenario, sc
 from sluicegate.lab.simulate.statistics import WARM_UP_WINDOWS, WINDOWS, growth_per_s, ratio
 
 _MOST_ROWS = 8_000_000
-"""Rows inside at which a run that only grows is broken off: the process stays below a gigabyte."""
+"""Size of the row pool at which an unstable run is aborted: the process stays below a gigabyte."""
 
 _ADDED = ("arrivals", "waited", "busy", "held", "blocked", "batches", "batch_time")
 
@@ -34,7 +34,7 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Recording:
-    """Copies of the totals at the bounds of the measured windows, one more than there are windows."""
+    """Copies of the totals at the bounds of the measured windows, one more than the number of windows."""
 
     window_s: float
     warm_up_s: float
@@ -135,12 +135,12 @@ def _result(order: Scenario, recording: Recording, events: int) -> SimulationRes
 
 
 def _steps(values: NDArray[np.generic]) -> Floats:
-    """What was added in each window."""
+    """The increment in each window."""
     return np.diff(values.astype(np.float64))
 
 
 def _troubles(order: Scenario, recording: Recording) -> tuple[str, ...]:
-    """Why the run has no steady state: an operator offered too much, or rows that pile up beyond chance."""
+    """Why the run has no steady state: an overloaded operator, or a backlog that grows more than by chance."""
     seconds = recording.warm_up_s + recording.measured_s
     reasons = [
         f"{name} is offered {load:.3g} of what its {order.allocation[name]} processors can do: rows pile up"

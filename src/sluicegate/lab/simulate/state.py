@@ -1,7 +1,7 @@
-"""State of stateful operators: how long it takes to move when they are rescaled, and to restore when they fail.
+"""State of stateful operators: time to move it on a rescale, and to restore it after a failure.
 
-Es-Stream Eq 25 and 26, as ``model.state_move`` reads them. While state moves or is restored its operator does
-not serve; rows wait.
+Es-Stream Eq 25 and 26, as interpreted in ``model.state_move``. While state is moved or restored its operator does not
+serve; rows wait.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sluicegate.model.state_move import Holder, Replay, repair_s, repartition_s
 
 @dataclass(frozen=True, slots=True)
 class OperatorState:
-    """The whole state of an operator and the speeds at which it moves. ``kept_rows`` bounds the rows kept for replay.
+    """Size of an operator's state, and the speeds of moving it. ``kept_rows`` caps the rows kept for replay.
 
     The defaults are those of the paper's cluster: links of 100 Mbit/s, a backup every 2 seconds.
     """
@@ -31,7 +31,7 @@ class OperatorState:
         require_number(self.receive_per_s, "receive_per_s", above=True)
 
     def move_s(self, have: int, want: int) -> float:
-        """Eq 25: the pause when ``have`` instances become ``want``; none where the number stays.
+        """Eq 25: the pause of a rescale from ``have`` to ``want`` instances; 0 if they are equal.
 
         >>> round(OperatorState(42e6).move_s(10, 15), 3), OperatorState(42e6).move_s(4, 4)
         (0.227, 0.0)
@@ -42,7 +42,7 @@ class OperatorState:
         return repartition_s(self.size_bytes, want, [holder] * have)
 
     def repair_s(self, instance_arrivals_per_s: float, service_per_s: float) -> float:
-        """Eq 26: how long a failed instance takes to be sent and to work off what it had since the last backup.
+        """Eq 26: how long a failed instance takes to receive and reprocess its rows since the last backup.
 
         >>> OperatorState(42e6).repair_s(35.0, 100.0)
         0.7

@@ -1,8 +1,8 @@
-"""Queues and servers: first come, first served; a server that is free takes the next row of its queue at once.
+"""Queues and servers: first come, first served; a free server takes the next row of its queue at once.
 
-An operator has either one queue that all its servers share (M/M/k and its kin) or one queue a server, among which
-every row is routed as it arrives: in turn (shuffle), or by shares (weighted, keyed: at random; spread: evenly). Rows of
-an operator that runs in batches wait in one queue for the next batch.
+An operator has either one queue shared by all its servers (M/M/k and similar) or one queue per server, to which rows
+are routed on arrival: in turn (shuffle), or by shares (weighted, keyed: at random; spread: evenly). Rows of an operator
+that runs in batches wait in one queue for the next batch.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from sluicegate.lab.simulate.distributions import EXPONENTIAL, draw
 from sluicegate.lab.simulate.records import BATCHED, CYCLIC, DUE, IDLE, SPREAD, WEIGHTED, Net
 
 GOLDEN = 0.6180339887498949
-"""Multiples of it fill 0 to 1 as evenly as can be, however many there are."""
+"""The fractional parts of its multiples fill 0 to 1 evenly (low discrepancy), however many there are."""
 
 
 @inlined
 def time_of(net: Net, index: int) -> float:
-    """A gap, a service time or a batch's noise of this node, of mean 1."""
+    """Draw a gap, a service time or the noise of a batch for this node, of mean 1."""
     node = net.nodes[index]
     if node["kind"] == EXPONENTIAL:
         return rng.exponential(net.streams, index)
@@ -31,7 +31,7 @@ def time_of(net: Net, index: int) -> float:
 
 @inlined
 def begin(net: Net, server: int, row: int, now: float) -> None:
-    """A server starts on a row."""
+    """Start serving a row."""
     slot = net.slots[server]
     slot["row"] = row
     slot["started"] = now
@@ -44,7 +44,7 @@ def begin(net: Net, server: int, row: int, now: float) -> None:
 
 @inlined
 def account(net: Net, server: int, now: float) -> None:
-    """A server is done with its row: what it did counts."""
+    """Add a completed service to the totals."""
     slot = net.slots[server]
     node = net.nodes[slot["node"]]
     whole = now - slot["started"]
@@ -57,7 +57,7 @@ def account(net: Net, server: int, now: float) -> None:
 
 @inlined
 def append(net: Net, queue: int, row: int, now: float) -> None:
-    """A row goes to the end of a queue."""
+    """Append a row to a queue."""
     slot = net.slots[queue]
     _count_waiting(net, slot["node"], 1, now)
     net.rows[row]["next"] = 0
@@ -71,7 +71,7 @@ def append(net: Net, queue: int, row: int, now: float) -> None:
 
 @inlined
 def put_back(net: Net, queue: int, row: int, now: float) -> None:
-    """A row whose service broke off goes to the front of a queue."""
+    """Put a row whose service was aborted at the front of a queue."""
     slot = net.slots[queue]
     _count_waiting(net, slot["node"], 1, now)
     net.rows[row]["next"] = slot["head"] if slot["waiting"] else 0
@@ -83,7 +83,7 @@ def put_back(net: Net, queue: int, row: int, now: float) -> None:
 
 @inlined
 def take(net: Net, queue: int, now: float) -> int:
-    """The first row of a queue that is not empty."""
+    """Remove and return the first row of a non-empty queue."""
     slot = net.slots[queue]
     _count_waiting(net, slot["node"], -1, now)
     row: int = slot["head"]
@@ -102,7 +102,7 @@ def _count_waiting(net: Net, index: int, more: int, now: float) -> None:
 
 @inlined
 def queue_for(net: Net, index: int) -> int:
-    """The queue that the next row of this operator goes to."""
+    """Choose the queue for the next row of this operator."""
     node = net.nodes[index]
     first: int = node["first"]
     if node["discipline"] == CYCLIC:
@@ -119,7 +119,7 @@ def queue_for(net: Net, index: int) -> int:
 
 @compiled
 def _by_share(net: Net, index: int, u: float) -> int:
-    """Bisection over the instances' cumulative shares; ``u`` is from 0 to below 1."""
+    """Find the instance for ``u`` in [0, 1) by bisection over the cumulative shares."""
     node = net.nodes[index]
     low, high = 0, node["servers"] - 1
     while low < high:
@@ -134,7 +134,7 @@ def _by_share(net: Net, index: int, u: float) -> int:
 
 @inlined
 def admit(net: Net, index: int, queue: int, row: int, now: float) -> None:
-    """A row enters an operator: it is served at once if a server of the queue is free, else it waits."""
+    """Admit a row to an operator: it is served at once if a server of the queue is free, else it waits."""
     node = net.nodes[index]
     gap = now - node["last_arrival"]
     node["last_arrival"] = now
@@ -146,7 +146,7 @@ def admit(net: Net, index: int, queue: int, row: int, now: float) -> None:
 
 @inlined
 def enqueue(net: Net, queue: int, row: int, now: float) -> None:
-    """A row that is in the operator already comes to one of its queues."""
+    """Serve or queue a row that is already counted as arrived."""
     slot = net.slots[queue]
     free = slot["idle"]
     if free:
@@ -160,9 +160,9 @@ def enqueue(net: Net, queue: int, row: int, now: float) -> None:
 
 @inlined
 def plan_batch(net: Net, server: int, now: float) -> None:
-    """The next batch starts now, or, on a pace, when it is due.
+    """Schedule the next batch: now, or, with a pace, when it is due.
 
-    It is an event of its own even if it is due now: rows published together go into it together.
+    The start is a separate event even if it is due now, so that rows published together are in one batch.
     """
     slot = net.slots[server]
     slot["phase"] = DUE
@@ -171,7 +171,7 @@ def plan_batch(net: Net, server: int, now: float) -> None:
 
 @inlined
 def rest_or_next(net: Net, server: int, now: float) -> None:
-    """A server that is done takes its queue's next row, or goes idle, or, closed, rests."""
+    """Let a free server take the next row of its queue, or become idle; a closed one does neither."""
     slot = net.slots[server]
     queue = net.slots[slot["queue"]]
     if slot["open"] and queue["waiting"]:

@@ -1,19 +1,19 @@
-"""What a finished run says: its mean with a confidence interval, and whether it was growing.
+"""Statistics of a finished run: the mean with a confidence interval, and the growth of the backlog.
 
-The measured part of a run is cut into windows of equal length. The mean is a ratio of sums R = sum t / sum n (t the
-sojourns, n the inputs that completed). Its interval comes from batch means: with the windows gathered into b batches,
+The measured part of a run is split into windows of equal length. The mean is a ratio of sums R = sum t / sum n (t the
+sojourns, n the completed inputs). Its interval comes from batch means: with the windows grouped into b batches,
 
     half width(b) = t_{b-1} sqrt(sum e_j^2 / (b (b-1))) / mean n_j,      e_j = t_j - R n_j
 
-and the widest of b = 5, 10 and 20 counts: heavy traffic makes neighbouring batches alike, which narrows the interval
-of many short batches; few long ones are free of that but vary. Share of 400 runs whose interval held the true mean
+and the widest of b = 5, 10 and 20 is used: heavy traffic correlates neighbouring batches, which makes the interval of
+many short batches too narrow; few long ones avoid that but vary. Share of 400 runs whose interval held the true mean
 (M/M/1 at 80% for 4,000 and 16,000 rows, at 95% for 47,500; a loop of three M/M/k stations):
 
     20 batches, with a first-order correction   0.89  0.94  0.87  0.95
     widest of the three                         0.93  0.97  0.91  0.97
 
-The warm-up is a fixed tenth of the run. MSER-5 would choose it by the data, but to minimise the variance it drops early
-spells of long queues, and so drew the mean down by 2% to 8% in those runs.
+The warm-up is a fixed tenth of the run. MSER-5 would choose it from the data, but to minimise the variance it drops
+early periods of long queues, and so biased the mean by -2% to -8% in those runs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def ratio(sums: Floats, counts: Floats) -> Estimate | None:
 
 
 def _deviation(errors: Floats, batches: int) -> float:
-    """Half width for the sum of all errors."""
+    """Half width of the interval of the sum of all errors."""
     gathered = np.array([part.sum() for part in np.array_split(errors, batches)])
     spread = float(gathered @ gathered) * batches / (batches - 1)
     return float(stdtrit(batches - 1, 0.975)) * math.sqrt(spread)

@@ -1,4 +1,4 @@
-"""A pipeline that runs while somebody rescales it: the simulator as the control loop sees it.
+"""Steps a simulated pipeline that is rescaled while it runs: the interface for the control loop.
 
     world = begin(topology, load, allocation, seed)
     for each interval:
@@ -6,9 +6,9 @@
         state, decision = tick(state, observation, until_s)
         apply(world, decision.running, startup_s=..., pause_s=...)
 
-New processors come ``startup_s`` later (machines take time to start). When they come, and at once when processors go,
-the operator pauses for ``pause_s``, or for as long as its state takes to move (Eq 25). ``fail`` takes processors away
-for a time, ``fail_machine`` those of one machine. A ``World`` changes in place; everything else here is a value.
+New processors are available ``startup_s`` later (machines take time to start); removals are immediate. At both the
+operator pauses for ``pause_s``, or for as long as its state takes to move (Eq 25). ``fail`` removes processors for a
+time, ``fail_machine`` those of one machine. A ``World`` is changed in place; everything else here is immutable.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def begin(
 
 
 def advance(world: World, until_s: float) -> Observation:
-    """Let the pipeline run to ``until_s``; what was seen since the last time."""
+    """Run the pipeline to ``until_s``; return the observation since the last call."""
     require_number(until_s, "until_s", least=world.now_s, above=True)
     while True:
         pending = _next_change(world)
@@ -76,7 +76,7 @@ def advance(world: World, until_s: float) -> Observation:
 
 
 def inside(world: World) -> int:
-    """Rows in the pipeline now, those held outside by back-pressure included."""
+    """Rows in the pipeline now, including those held outside by back-pressure."""
     return rows_inside(world.net)
 
 
@@ -90,13 +90,13 @@ def apply(
     shares: Mapping[str, tuple[float, ...]] | None = None,
     pace_s: Mapping[str, float] | None = None,
 ) -> None:
-    """Rescale towards ``allocation`` from now on; a later order replaces what an earlier one has under way.
+    """Start a rescale to ``allocation``; it replaces earlier rescales that are still in progress.
 
-    An operator ordered as it runs now is left alone, with what is under way for it: that is what a loop says when it
-    wants no change. Processors that are down count for nothing: others come in their place.
-    ``pause_s`` as a number pauses every operator that changes; by name, those named, changed or not; left out, for
-    as long as an operator's state takes to move. A ``placement`` holds from now on; ``shares`` count where instances
-    have queues of their own, ``pace_s`` where an operator runs in batches.
+    If the allocation of an operator equals its running processors nothing is changed, and rescales in progress go on:
+    a loop sends this when it wants no change. Failed processors do not count and are replaced.
+    ``pause_s`` as a number pauses every operator that changes; by name, those named, changed or not; by default the
+    pause is the time to move an operator's state. A ``placement`` holds from now on; ``shares`` apply to operators with
+    one queue per instance, ``pace_s`` to operators in batches.
     """
     require_number(startup_s, "startup_s")
     names = {*allocation, *(shares or {}), *(pace_s or {}), *(pause_s if isinstance(pause_s, Mapping) else ())}
@@ -117,10 +117,10 @@ def apply(
 
 
 def fail(world: World, failed: Mapping[str, int], *, startup_s: float = 0.0, repair_s: float | None = None) -> None:
-    """The last so many processors of these operators fail now. Their rows go back to be served again.
+    """Fail the last processors of these operators, as many as given. Their rows go back and are served again.
 
-    They are back after ``startup_s`` (a new machine) and ``repair_s``; left out, it is Eq 26 for an operator with
-    state, else 0. An operator in batches stands still as long: its batch runs again.
+    They are back after ``startup_s`` (a new machine) plus ``repair_s``, by default Eq 26 for a stateful operator, else
+    0. An operator in batches is paused for that time, and its batch is repeated.
     """
     for name, count in failed.items():
         require(name in world.scenario.topology.index, f"unknown operator {name!r} cannot fail: leave it out")
@@ -129,7 +129,7 @@ def fail(world: World, failed: Mapping[str, int], *, startup_s: float = 0.0, rep
 
 
 def fail_machine(world: World, machine: str, *, startup_s: float = 0.0, repair_s: float | None = None) -> None:
-    """A machine of the placement fails with all it runs."""
+    """Fail a machine of the placement with all its processors."""
     placement = world.scenario.behaviour.placement
     if placement is None or machine not in {vm.name for vm in placement.vms}:
         raise BadInput(f"machine {machine!r} cannot fail: it is not in the placement")
@@ -151,7 +151,7 @@ def _fail(world: World, name: str, failed: list[int], startup_s: float, repair_s
 
 
 def _aim(world: World, name: str, want: int, pause_s: float, startup_s: float) -> None:
-    """Shrink now, or let processors come; what is under way beyond ``want`` does not come any more."""
+    """Shrink now, or schedule new processors; scheduled growth beyond ``want`` is cancelled."""
     have, size = world.servers(name), _size_for(world, name, want)
     if want == world.running[name]:
         return
@@ -167,7 +167,7 @@ def _aim(world: World, name: str, want: int, pause_s: float, startup_s: float) -
 
 
 def _size_for(world: World, name: str, want: int) -> int:
-    """How many processors there must be for ``want`` to run: those that are down count for nothing."""
+    """The number of processors needed for ``want`` to run, as failed ones do not count."""
     size = up = 0
     while up < want:
         up += (name, size) not in world.down_until
@@ -190,7 +190,7 @@ def _next_change(world: World) -> float:
 
 
 def _make_due_changes(world: World) -> None:
-    """What is due by now: processors that have come, pauses and failures that are over."""
+    """Apply due changes: processors that have started, pauses and failures that are over."""
     due = sorted((g for g in world.growths if g.at_s <= world.now_s), key=lambda g: (g.at_s, g.servers))
     world.growths = [g for g in world.growths if g.at_s > world.now_s]
     for growth in due:

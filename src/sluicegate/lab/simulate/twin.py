@@ -1,15 +1,15 @@
-"""A running pipeline's twin: its operators as measured, in the simulator, to say what another allocation would give.
+"""The digital twin of a running pipeline: simulates its measured operators to predict other allocations.
 
-The micro-batch law alone takes every hop for itself. Between two of them rows come in lumps, a batch's output at once:
-an operator faster than the one before it finds them all at the start of its batch, and one that is a little slower
-meets sometimes one lump and sometimes two. And batches vary. Both move the mean by tens of percent on busy chains, so
-the twin plays the batches out, with the scatter that was measured of what they cost beside their rows.
+The micro-batch law alone treats every hop independently. But rows arrive in bursts, a batch's output at once: an
+operator faster than its predecessor finds them all at the start of its batch, and a slightly slower one finds sometimes
+one burst and sometimes two. And batch durations vary. Both change the mean by tens of percent on busy chains, so the
+twin simulates the batches, with the measured variability of their overhead.
 
-A row's way. What is measured on Spark is how old rows are when the last operator publishes what became of them, whether
-much or little became of them. So here a row goes one way from a source to the end, at a split any way, and carries with
-it its share of the work: an operator that sees V rows for each row of the pipeline's, while the twin sends it v, is
-slower by V/v for each of them. Where a loop leads back to an operator, as many go round as the share of its rows says
-that has come that way.
+The path of a row: on Spark the measured latency is the age of source rows when the last operator publishes the result,
+however many rows it has. So in the twin a row takes one path from a source to the end, any branch at a split, and
+carries its share of the work: an operator that sees V rows for each row of the pipeline, while the twin sends it v, is
+slower by V/v for each of them. At a loop, rows return to an operator such that the share of its rows that came through
+the loop is as measured.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FEED_PER_S = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """``ways`` is the pipeline with one way a row, ``feeds`` what puts rows on its sources every ``feed_s``."""
+    """``ways`` is the pipeline with one path per row, ``feeds`` the operators that feed it rows every ``feed_s``."""
 
     ways: Topology
     feeds: tuple[str, ...]
@@ -46,7 +46,7 @@ class Twin:
         seed: int,
         pace_s: Mapping[str, float] | None = None,
     ) -> SimulationResult:
-        """What ``processors`` give at a steady rate; operators with a pace start a batch at most so often."""
+        """Simulate ``processors`` at a steady rate; ``pace_s`` is the trigger interval of operators that have one."""
         allocation = {**processors, **dict.fromkeys(self.feeds, 1)}
         paces = {**(pace_s or {}), **dict.fromkeys(self.feeds, self.feed_s)}
         behaviour = Behaviour(pace_s=paces, batch_noise_of=self.noise, steady_work=True)
@@ -60,9 +60,9 @@ def twin_of(
     feed_s: float = 0.0,
     returning: Mapping[str, float] | None = None,
 ) -> Twin:
-    """The twin of a pipeline whose operators have measured costs and are ``visited`` so often for each row.
+    """The twin of a pipeline with measured operator costs; ``visited`` is an operator's rows per pipeline row.
 
-    ``returning`` is the share of an operator's rows that has come round a loop.
+    ``returning`` is the share of an operator's rows that came back through a loop.
 
     >>> cost = BatchCosts(overhead_s=0.2, per_task_s=0.0)
     >>> one = Topology("t", (Operator("a", 100.0, batch=cost),), (Edge("source", "a"), Edge("a", "sink")))
@@ -81,7 +81,7 @@ def twin_of(
 
 
 def _fed(topology: Topology, feed_s: float) -> tuple[Topology, tuple[str, ...]]:
-    """With an operator after each source that passes on every ``feed_s`` what has come: rows are fed in lumps."""
+    """Add an operator after each source that forwards rows every ``feed_s``, since the feeder appends in bursts."""
     if feed_s <= 0:
         return topology, ()
     feeds = {source: f"feed-{i}" for i, source in enumerate(topology.sources)}

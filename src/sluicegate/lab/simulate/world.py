@@ -1,4 +1,4 @@
-"""A simulated pipeline at a moment, with what is under way: processors to come, pauses, failures."""
+"""The state of a simulated pipeline with its pending changes: growth, pauses, failures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sluicegate.lab.simulate.state import OperatorState
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Processors on their way."""
+    """Processors that are starting; ``servers`` is the operator's size once they are available at ``at_s``."""
 
     at_s: float
     operator: str
@@ -23,7 +23,7 @@ class Growth:
 
 @dataclass(slots=True)
 class World:
-    """A network at a moment, and what is under way."""
+    """A network at time ``now_s``, with pending changes."""
 
     scenario: Scenario
     net: Net
@@ -37,7 +37,7 @@ class World:
 
     @property
     def running(self) -> dict[str, int]:
-        """Processors that are there and not down."""
+        """Processors by operator, without failed ones."""
         return {name: self.servers(name) - self._down(name) for name in self.scenario.topology.names}
 
     @property

@@ -1,16 +1,16 @@
-"""When state is backed up (Es-Stream V-C).
+"""Decides how often state is backed up (Es-Stream V-C).
 
 Interval: a stateful instance sends its state upstream every CI while its node's load is below alpha; above it the
-interval is infinite, so that a loaded node does no backup work. Kept output: the upstream keeps what it emitted since
-the last backup.
+interval is infinite, so that a loaded node does no backup work. Kept output: the upstream keeps its output since the
+last backup.
 
-Our reading: with an infinite interval the kept output has no bound, so a backup is forced once ``most_kept_rows``
-rows are kept, loaded node or not.
+Our reading: with an infinite interval the kept output is unbounded, so a backup is forced once ``most_kept_rows``
+rows are kept, whatever the node's load.
 
-On Spark every batch commits state, so the interval is the pace of a stateful operator's batches, and what is rolled
-back after a failure is the batch under way of that one operator. Rows wait half of it,
-so it is also bounded by a share of the promised latency. Repair (Eq 26): with lambda/k rows a second replayed at mu by
-each instance, SR = CI lambda/(k mu) <= ``repair_s`` bounds CI; what an edge can be read at is far above mu.
+On Spark every batch commits state, so the interval is the pace of a stateful operator's batches, and a failure rolls
+back only the current batch of that operator. Rows wait for half the interval on average, so it is also bounded by a
+share of the latency goal. Repair (Eq 26): with lambda/k rows a second replayed at mu by each instance,
+SR = CI lambda/(k mu) <= ``repair_s`` bounds CI; the read rate of an edge is far above mu.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from sluicegate.domain.topology import require, require_number
 from sluicegate.model.state_move import kept_for_s
 
 _DELAY_SHARE = 0.3
-"""Of a promised latency: an interval delays rows by half of it. At double a pace alone may break the promise."""
+"""Largest interval as a share of a latency bound: it delays rows by half of it. At double the pace alone may exceed the
+bound."""
 _MOST_INTERVAL_S = 60.0
-"""Where nothing else bounds it: state is committed once a minute at least."""
+"""Interval if nothing else bounds it: state is committed at least once a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class BackupInterval:
 
 
 def backup_interval(node_load: float, kept_rows_per_s: float, rule: BackupRule | None = None) -> BackupInterval:
-    """How often an instance on such a node sends its state upstream.
+    """The backup interval of an instance on a node with this load.
 
     >>> backup_interval(0.5, 900.0).interval_s, round(backup_interval(0.9, 900.0).interval_s, 1)
     (2.0, 111.1)
@@ -78,7 +79,7 @@ def backup_interval(node_load: float, kept_rows_per_s: float, rule: BackupRule |
 def backup_paces(
     situation: Situation, processors: Mapping[str, int], rule: BackupRule | None = None
 ) -> dict[str, BackupInterval]:
-    """The interval of every stateful operator, by the load of the nodes that host it; none where no load is measured.
+    """The interval of every stateful operator, by the load of the nodes that host it; none without measured load.
 
     >>> from sluicegate.domain import Edge, NodeObservation, Observation, Operator, Topology
     >>> one = Topology("t", (Operator("count", 100.0, stateful=True),), (Edge("source", "count"),))
@@ -103,7 +104,7 @@ def backup_paces(
 
 
 def _within_bounds(asked: BackupInterval, busy: float, goal: Goal, rule: BackupRule) -> BackupInterval:
-    """Eq 26 and the promise: the shortest of what each allows."""
+    """The interval capped by Eq 26 and by the latency goal."""
     bounds = {
         f"a repair within {rule.repair_s:g} s": rule.repair_s / busy if busy > 0 else math.inf,
         "the promised latency": min((_DELAY_SHARE * b for b in goal.latency_bounds.values()), default=math.inf),

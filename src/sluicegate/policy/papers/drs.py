@@ -1,15 +1,15 @@
-"""DRS: queueing-optimal processors per operator (algorithms 1 and 2, and the schedulers for its problems 6 and 8).
+"""DRS: optimal processors per operator by queueing theory (algorithms 1, 2 and the schedulers for problems 6 and 8).
 
 Problem 6: at most K_max processors, least E[T]           -> ``assign_processors``
 Problem 8: E[T] at most T_max, fewest processors           -> ``min_processors``
 
 Our reading where the paper errs: algorithm 1 stops at K_max (line 7 goes one beyond); the bound that algorithm 2
 checks first counts visits, sum of (lambda_i/lambda_0)/mu_i, and fails on >=, as at equality the loop would never end;
-its greedy answers are nested, so one pass replaces a fresh run for every K.
+the greedy's allocations are nested, so one pass replaces a fresh run for every K.
 
-The problem 8 scheduler starts from the model and is then led by what is measured: a model that underestimates would
+The problem 8 scheduler starts from the model and then follows the measured latency: a model that underestimates would
 otherwise never add anything. Above T_max it adds at least one processor, below T_min it removes at least one, in
-between it keeps the total and only moves processors to where they serve best.
+between it keeps the total and only redistributes processors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DEFAULT_STRETCH = 1.5
 
 
 def assign_processors(stations: Stations, budget: int, limits: Limits | None = None) -> Counts:
-    """Algorithm 1: ``budget`` processors with the least E[T]; fewer where more would not help (micro-batches)."""
+    """Algorithm 1: ``budget`` processors with the least E[T]; fewer if more would not help (micro-batches)."""
     limits = limits or Limits()
     require_enough(stations, limits, budget)
     path = greedy_path(stations, limits, budget)
@@ -40,7 +40,7 @@ def assign_processors(stations: Stations, budget: int, limits: Limits | None = N
 
 
 def require_enough(stations: Stations, limits: Limits, budget: int) -> None:
-    """Raise where ``budget`` cannot even keep every operator stable."""
+    """Raise ``Infeasible`` if ``budget`` cannot keep every operator stable."""
     least = int(smallest(stations, limits).sum())
     if least > budget:
         raise Infeasible(f"{least:,} processors are needed to keep up, {budget:,} are allowed: raise the budget")
@@ -66,22 +66,22 @@ def min_processors(stations: Stations, t_max_s: float, limits: Limits | None = N
 
 
 def no_queue_bound_s(stations: Stations) -> float:
-    """What service alone takes: no number of processors gives less. (Of micro-batches, k changes all of it.)"""
+    """Service time without queueing, a lower bound of E[T] for any k (zero for micro-batches, where k changes it)."""
     queueing = stations.laws.overhead_s == 0
     return float(np.sum((stations.weights / stations.laws.service_per_s)[queueing]))
 
 
 @dataclass(frozen=True, slots=True)
 class Drs:
-    """DRS as a policy. ``general`` takes GI/G/k instead of M/M/k, ``batch`` the micro-batch law where it holds.
+    """DRS as a policy. ``general`` uses GI/G/k instead of M/M/k, ``batch`` the micro-batch law where it applies.
 
-    A budget alone is problem 6; a mean goal is problem 8, with ``goal.relaxed_s`` as T_min (0.45 T_max where it is not
+    A budget alone is problem 6; a mean goal is problem 8, with ``goal.relaxed_s`` as T_min (0.45 T_max if it is not
     given, the paper's ratio). With neither, the fewest processors that keep E[T] within 1.5 times the time without
     any queue.
 
-    The paper's configuration as options: ``t_max_s``, ``t_min_s`` and ``k_max`` go before goal and budget; ``t_ra_s``
-    is the least time between two re-allocations (infinite: only recommend), ``alpha`` or a window of ``w`` looks
-    smooths what is measured, ``n_m`` learns from every so many-th batch, ``t_m_s`` is the time between two looks.
+    The paper's configuration as options: ``t_max_s`` and ``t_min_s`` override the goal, ``k_max`` caps the budget;
+    ``t_ra_s`` is the least time between two re-allocations (infinite: only recommend), ``alpha`` or a window of ``w``
+    observations smooths measurements, ``n_m`` learns from every n-th batch, ``t_m_s`` is the polling interval.
     """
 
     general: bool = False
@@ -123,7 +123,7 @@ class Drs:
         return None, Proposal(processors, (why, *explain(stations, k, situation.running)), feasible)
 
     def _configured(self, situation: Situation) -> Situation:
-        """The situation with the options in place of goal and budget."""
+        """The situation with the options applied to goal and budget."""
         goal, limits = situation.goal, situation.limits
         if self.t_max_s is not None or self.t_min_s is not None:
             t_max_s = goal.mean_s if self.t_max_s is None else self.t_max_s
@@ -178,7 +178,7 @@ class Drs:
     def _remove(
         self, stations: Stations, situation: Situation, t_max_s: float, running: int, now_s: float
     ) -> tuple[Counts, str]:
-        """The mirror of algorithm 2, with the model scaled by how far it was off at the running allocation."""
+        """Reverse of algorithm 2, with the model scaled by its error at the running allocation."""
         limits = situation.limits
         here = np.array([situation.running[name] for name in stations.names], dtype=np.int64)
         predicted = stations.total_mean_s(here)
@@ -210,7 +210,7 @@ def _kept(running: int, total: int) -> str:
 
 
 def min_within_knee(stations: Stations, limits: Limits) -> Counts:
-    """The fewest processors within 1.5 times of the least E[T] that any number gives."""
+    """The fewest processors with E[T] within 1.5 times the least possible."""
     most = limits.budget or ample(stations, limits)
     require_enough(stations, limits, most)
     path = greedy_path(stations, limits, most)
@@ -220,9 +220,9 @@ def min_within_knee(stations: Stations, limits: Limits) -> Counts:
 
 
 def best_effort(stations: Stations, limits: Limits) -> Counts:
-    """What to run when the goal cannot be met: the least E[T] within the limits, every operator at least its least.
+    """The allocation if the goal cannot be met: the least E[T] within the limits, every operator at least its least.
 
-    An operator whose own limit is too low counts with the load that it can carry: the others still get what they need.
+    An operator whose own limit is too low counts with the load that it can carry, so that the others still get enough.
     """
     most = limits.budget or ample(stations, limits)
     carried = _within_their_limits(stations, limits)
@@ -240,8 +240,8 @@ def _within_their_limits(stations: Stations, limits: Limits) -> Stations:
 
 
 def share_out(stations: Stations, limits: Limits, total: int) -> Counts:
-    """``total`` processors for a pipeline that cannot keep up anyway: the next one always goes to the operator that
-    carries the least part of its load, so that the least of those parts is as large as it can be."""
+    """Divide ``total`` processors if the pipeline cannot keep up: the next one always goes to the operator that carries
+    the least part of its load, which maximises the smallest part."""
     most = np.array([limits.most_for(name) for name in stations.names], dtype=np.int64)
     offered = stations.offered
     least = np.array([max(limits.least_for(name), 1) for name in stations.names], dtype=np.int64)
@@ -257,7 +257,7 @@ def share_out(stations: Stations, limits: Limits, total: int) -> Counts:
 
 
 def explain(stations: Stations, k: Counts, running: Mapping[str, int] | None = None) -> tuple[str, ...]:
-    """One line per operator that changes against ``running`` (every one while nothing runs): why this many."""
+    """One line of explanation per operator that differs from ``running`` (for all while nothing runs)."""
     counts, laws = k.tolist(), stations.laws
     changed = [i for i, name in enumerate(stations.names) if not running or running.get(name) != counts[i]]
     if not changed:
@@ -272,6 +272,6 @@ def explain(stations: Stations, k: Counts, running: Mapping[str, int] | None = N
 
 
 def total_running(situation: Situation) -> int | None:
-    """Processors that run now, or ``None`` while some operator does not."""
+    """The total of running processors, or ``None`` while some operator does not run."""
     names = situation.topology.names
     return sum(situation.running[n] for n in names) if all(n in situation.running for n in names) else None

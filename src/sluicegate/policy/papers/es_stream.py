@@ -1,16 +1,16 @@
 """Es-Stream: instances by marginal analysis, upstream first (algorithm 1 and its trigger).
 
-Operators are taken upstream first. Each gets the k* of Eq 11 (``model/marginal.py``) for what its upstream will send
-once the upstream has ITS new instances: min(arrivals, k mu) x selectivity. In a pipeline with a loop no order is
+Operators are processed upstream first. Each gets the k* of Eq 11 (``model/marginal.py``) for the rate that its upstream
+will send with the upstream's NEW instances: min(arrivals, k mu) x selectivity. In a pipeline with a loop no order is
 upstream first, so the situation's arrivals are used as they are.
 
-When it acts: on the first call; then when the input rate is more than ``trigger`` off the rate it last planned for
-(the paper prints increases only, we take both ways), ``changing_s`` after the last adjustment at the earliest; and at
-a stable rate, every ``stable_s`` at the earliest, when some operator's load lambda/mu is more than ``trigger`` off:
-rows have become dearer or cheaper, which the rate does not show. Otherwise the last plan stands.
+When it replans: on the first call; then when the input rate is more than ``trigger`` off the rate last planned for
+(the paper prints increases only, here both directions count), at least ``changing_s`` after the last adjustment; and at
+a stable rate, at least every ``stable_s``, when some operator's load lambda/mu is more than ``trigger`` off: the cost
+per row has changed, which the rate does not show. Otherwise the last plan is kept.
 
 The paper gives neither beta nor service rates. Ours, 0.05 and the rates of ``examples/commodity_count.toml`` and
-``examples/top_n.toml``, were fitted to its totals: that they meet them says the model can, not that it is right.
+``examples/top_n.toml``, were fitted to its totals: the match shows that the model can reach them, not that it is right.
 
     rate/s           1,800   3,600   2,700    most on 52 instances (paper)
     commodity count     14      24      19    15,200/s (15,000)
@@ -31,12 +31,12 @@ from sluicegate.policy.papers.es_stream_nodes import NodeThresholds
 from sluicegate.policy.within_limits import proposal_within
 
 BETA = 0.05
-"""Share of a node that one instance takes; a larger one asks for fewer instances (see the table above)."""
+"""Share of a node that one instance takes; a larger one gives fewer instances (see the table above)."""
 
 
 @dataclass(frozen=True, slots=True)
 class EsStreamMemory:
-    """The last adjustment: when, for which rate and loads (lambda/mu), and what it asked for before any limit."""
+    """The last adjustment: its time, rate, loads (lambda/mu), and the wanted instances before limits."""
 
     adjusted_at_s: float
     rate_per_s: float
@@ -92,7 +92,7 @@ class EsStream:
 
     @property
     def placing(self) -> dict[str, object]:
-        """What its placer goes by."""
+        """Options of its placer."""
         return {"nodes": self._nodes(), "trigger": self.trigger}
 
     def start(self) -> EsStreamMemory | None:
@@ -106,7 +106,7 @@ class EsStream:
         return memory, replace(proposal, pace_s=intervals, reasons=(*proposal.reasons, *reasons))
 
     def _instances(self, memory: EsStreamMemory | None, situation: Situation) -> tuple[EsStreamMemory | None, Proposal]:
-        """Algorithm 1 where it is due; else the last plan stands."""
+        """Algorithm 1 if it is due; else the last plan."""
         due, why = self._due(memory, situation)
         if memory is not None and not due:
             return memory, proposal_within(memory.wanted, (why,), situation, memory.keeps_up)
@@ -118,7 +118,7 @@ class EsStream:
         return memory, proposal_within(wanted, reasons, situation, keeps_up)
 
     def best_upstream_first(self, situation: Situation) -> dict[str, tuple[float, BestServers]]:
-        """Algorithm 1 for every operator: what will arrive there, and the best number of instances for it."""
+        """Algorithm 1 for every operator: its future arrivals, and the best number of instances for them."""
         topology, limits = situation.topology, situation.limits
         given = situation.operator_arrivals_per_s
         arrivals = (
@@ -195,7 +195,7 @@ def _offered(situation: Situation) -> dict[str, float]:
 
 
 def _change(before: float, now: float) -> float:
-    """Relative change; infinite from nothing to something."""
+    """Relative change; infinite from zero to a positive value."""
     if before == now:
         return 0.0
     return now / before - 1 if before > 0 else math.inf

@@ -1,4 +1,4 @@
-"""Es-Stream's second dimension: on which node a new instance goes, and when nodes are given back (Eq 19 to 22).
+"""Es-Stream's node rules: which node a new instance goes to, and when nodes are released (Eq 19 to 22).
 
     SK <= eta and mean R >= phi    bottleneck near: the new instance goes on a new node
     SK >= eta or  mean R <= phi    room: on the least loaded node in use if Eq 22 holds there, else on any node
@@ -10,8 +10,8 @@
 R is a node's largest dimension (Eq 6), SK and the mean are over the nodes in use: those that host an instance.
 
 Our reading: where the bottleneck and the room condition both hold (SK = eta, R = phi) the bottleneck wins. The new
-instance uses the mean of its operator's PRESENT instances (Eq 21 prints the optimal number). A shrink lets go of
-as many nodes as leave the rest below phi and within alpha, so that it does not call for a scale-out at once.
+instance uses the mean of its operator's PRESENT instances (Eq 21 prints the optimal number). A shrink releases as many
+nodes as leave the rest below phi and within alpha, so that it does not trigger an immediate scale-out.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class NodeThresholds:
     """The paper names these and gives no values; ours:
 
     eta 0.5    up to this skewness loads count as even (the usual rule of thumb for "fairly symmetrical")
-    phi 0.7    mean load near which queues on the nodes grow quickly
+    phi 0.7    mean load above which queues on the nodes grow quickly
     chi 0.0    shrink only if at most half of the nodes carry more than the mean (or if SK is undefined)
-    zeta 0.3   below half of phi: with half of the nodes gone the rest are still below it
+    zeta 0.3   below half of phi: with half of the nodes removed the rest are still below phi
     alpha 0.8  most that a node may carry in any dimension, and the load above which no state is backed up
     """
 
@@ -57,7 +57,7 @@ class NodeThresholds:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What one instance uses, as shares of a node."""
+    """CPU, memory and I/O of one instance, as shares of a node."""
 
     cpu: float
     memory: float = 0.0
@@ -66,7 +66,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class ScaleOut:
-    """Take a node that is not in use; ``node`` is ``None`` where the cluster has none left and one must be added."""
+    """Take a node that is not in use; ``node`` is ``None`` if the cluster has none left and one must be added."""
 
     node: str | None
     reason: str
@@ -82,7 +82,7 @@ class Reuse:
 
 @dataclass(frozen=True, slots=True)
 class Shrink:
-    """Move the instances off these nodes and give them back, in this order."""
+    """Move the instances off these nodes and release them, in this order."""
 
     nodes: tuple[str, ...]
     reason: str
@@ -107,7 +107,7 @@ def use_of_a_new_instance(present: Sequence[Use]) -> Use:
 
 
 def fits(node: NodeObservation, use: Use, thresholds: NodeThresholds) -> bool:
-    """Eq 22."""
+    """Eq 22: whether the node stays within alpha in every dimension with the new instance."""
     return (
         node.cpu + use.cpu <= thresholds.alpha_cpu + _ROUNDING
         and node.memory + use.memory <= thresholds.alpha_memory + _ROUNDING
@@ -121,7 +121,7 @@ def node_for_instance(
     thresholds: NodeThresholds | None = None,
     full: Collection[str] = (),
 ) -> ScaleOut | Reuse:
-    """Where one new instance goes. ``nodes`` is the whole cluster; those named in ``full`` have no place left.
+    """The node for one new instance. ``nodes`` is the whole cluster; those named in ``full`` have no slot left.
 
     >>> busy = [NodeObservation("n1", 0.75, hosts={"a": 3}), NodeObservation("n2", 0.0)]
     >>> node_for_instance(busy, Use(0.25)).reason
@@ -145,7 +145,7 @@ def nodes_to_release(
     taken: Sequence[str] = (),
     thresholds: NodeThresholds | None = None,
 ) -> Shrink | Hold:
-    """Which nodes to give back; ``taken`` are those taken by scaling out, oldest first.
+    """The nodes to release; ``taken`` are those taken by scaling out, oldest first.
 
     >>> idle = [NodeObservation(f"n{i}", 0.1, hosts={"a": 1}) for i in range(4)]
     >>> nodes_to_release(idle, rate_falls=True, taken=["n2"]).nodes
@@ -190,7 +190,7 @@ def _where_room_is(
 def _as_many_as_may_go(
     used: Sequence[NodeObservation], taken: Sequence[str], limits: NodeThresholds
 ) -> tuple[str, ...]:
-    """The newest of those taken by scaling out first, then the least loaded, while the rest can carry everything."""
+    """Nodes to release: the newest of ``taken`` first, then the least loaded, while the rest can carry everything."""
     newest = {name: rank for rank, name in enumerate(reversed(taken))}
     by_turn = sorted(used, key=lambda n: (newest.get(n.name, len(newest)), n.load, n.name))
     needed = max(
@@ -199,7 +199,7 @@ def _as_many_as_may_go(
         sum(n.memory for n in used) / limits.alpha_memory,
         sum(n.io for n in used) / limits.alpha_io,
     )
-    # Strictly more than enough, as a mean load of exactly phi would already call for a new node.
+    # Strictly more than enough, as a mean load of exactly phi would already trigger a new node.
     keep = max(1, math.floor(needed + _ROUNDING) + 1)
     return tuple(node.name for node in by_turn[: max(len(used) - keep, 0)])
 

@@ -1,11 +1,11 @@
 """Linear scaling allocation, the baseline (model-driven scheduling, Algorithm 2).
 
-What one thread does on a slot of its own is taken to hold for every further thread:
+The single-thread profile on a slot of its own is assumed to hold for every further thread:
 
     one thread with C(1), M(1) per full I(1) of the rate, and one for the rest with C(1) rest/I(1), M(1) rest/I(1)
 
-It forgets that threads of a task on one slot get in each other's way or help each other, so it rents more and reaches
-less. Each thread is a bundle of its own.
+It ignores that threads of a task on one slot interfere with or help each other, so it rents more and achieves less.
+Each thread is a bundle of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Lsa(Packer):
 
 
 def allot(want: Want) -> Part:
-    """Threads of one operator by its single-thread point.
+    """Allot threads to one operator by its single-thread profile point.
 
     >>> from sluicegate.domain import ProfilePoint, TaskProfile
     >>> blob = TaskProfile("blob", (ProfilePoint(1, 2.0, 0.07, 0.24), ProfilePoint(50, 30.0, 0.77, 0.31)))

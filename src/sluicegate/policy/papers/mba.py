@@ -3,9 +3,9 @@
     while rate >= omega_hat:   a full bundle: tau_hat threads, a whole slot (all CPU, all memory); rate -= omega_hat
     the rest:                  tau' = T(rest) threads with C(tau'), M(tau');  tau' = 1: C(1) rest/I(1), M(1) rest/I(1)
 
-A slot at omega_hat gains nothing from more threads, so a full bundle has it to itself whatever it really uses. Our
-reading: it is the rate, omega_hat and above, that makes a bundle full, here; the mappers only look at the mark. The
-paper's mapper asks for tau_hat pending threads instead, which with tau_hat = 1 gives every rest a slot of its own.
+A slot at omega_hat gains nothing from more threads, so a full bundle gets it alone, whatever it actually uses. Our
+reading: a bundle is marked full here, if its rate is omega_hat or above; the mappers only use the mark. The paper's
+mapper checks for tau_hat pending threads instead, which with tau_hat = 1 gives every rest a slot of its own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Mba(Packer):
 
 
 def allot(want: Want) -> Part:
-    """Full bundles and the rest of one operator.
+    """Allot full bundles and a bundle for the rest to one operator.
 
     >>> from sluicegate.domain import TaskProfile
     >>> blob = TaskProfile("blob", (ProfilePoint(1, 2.0, 0.07, 0.24), ProfilePoint(50, 30.0, 0.77, 0.31)))

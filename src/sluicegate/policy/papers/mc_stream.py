@@ -1,17 +1,17 @@
-"""Mc-Stream's instance level: instances by algorithm 1 (Eq 9), rows over them by algorithm 2.
+"""Mc-Stream's instance level: number of instances by algorithm 1 (Eq 9), routing of rows by algorithm 2.
 
 Algorithm 1 raises the first vertex's m_1 in growing, then shrinking steps until one more instance improves neither
-its throughput min(lambda, m mu) nor its latency (by ``least_gain``), by the situation's model. The others follow:
+its throughput min(lambda, m mu) nor its latency (by ``least_gain``), by the situation's model. The others follow from:
 
     c_1/p_1 : m_1 = c_2/p_2 : m_2 = ...,   rounded up, 1 <= m <= m_max
 
-c is the measured demand lambda/mu of a vertex (the paper reads it off the code), p the capacity of the node it runs
-on. The first vertex is the first upstream that gets rows.
+c is the measured demand lambda/mu of a vertex (the paper derives it from the code), p the capacity of the node it runs
+on. The first vertex is the most upstream one that gets rows.
 
-Afterwards algorithm 2 watches the queues. Our reading: a mean queue out of bounds updates the number of that vertex
-only, and until one is, the last plan stands, also where it could not be carried out at once; a vertex whose queue
-nobody measured follows the model at every step. Shares stay until the queues ask for others, the instances are known
-to be equally fast again, or their number changes: a new instance has no queue to go by.
+Afterwards algorithm 2 monitors the queues. Our reading: a mean queue out of bounds updates the number of that vertex
+only, and otherwise the last plan is kept, even if it has not taken effect yet; a vertex without a measured queue
+follows the model at every step. Shares are kept until the queues require others, the instances are equally fast again,
+or their number changes, as a new instance has no queue history.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from sluicegate.policy.within_limits import proposal_within
 
 _MOST = 1_000_000
 _MOST_DEMAND = 1e15
-"""Bounds of the search and of the ratio: beyond them no limit allows anything."""
+"""Bounds of the search and of the ratio, above any limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class McStreamMemory:
-    """What was last proposed: instances, and shares of the rows; and what ran then."""
+    """The last proposal (instances and shares of rows), the allocation that ran then, and the current trial."""
 
     wanted: Mapping[str, int]
     shares: Mapping[str, tuple[float, ...]]
@@ -44,18 +44,18 @@ class McStreamMemory:
 
 @dataclass(frozen=True, slots=True)
 class McStream:
-    """Mc-Stream as a policy. ``capacity_of`` gives p where nodes differ (1 where it is not named).
+    """Mc-Stream as a policy. ``capacity_of`` gives p where nodes differ (default 1).
 
     With ``trial_s`` the first vertex's instances are found by trial on the running pipeline, each number measured for
-    so long (``mc_trial``); else by the model. ``most_moves`` instances are moved at once, ``redeploy_s`` apart,
-    and packed below ``least_utilisation`` of the nodes in use.
+    that long (``mc_trial``); else by the model. At most ``most_moves`` instances are moved at once, ``redeploy_s``
+    apart, and packed if the utilisation of the nodes in use is below ``least_utilisation``.
 
-    Levels can be taken out, to see what each is worth: without ``instance_level`` (algorithms 1 and 2) the instances
-    that run stay and rows go out in equal shares, without ``scheduling_level`` (algorithm 3) instances are dealt to
-    nodes in turn, without ``resource_level`` (algorithm 4) none is moved and no node released.
+    Levels can be disabled for ablation studies: without ``instance_level`` (algorithms 1 and 2) the running instances
+    stay and rows are routed in equal shares, without ``scheduling_level`` (algorithm 3) instances are placed on nodes
+    round robin, without ``resource_level`` (algorithm 4) none is moved and no node released.
 
-    ``least_gain`` 1%: M/M/k gets faster with every instance, if only by nothing that could be measured. A vertex with
-    5 busy instances gets 10 with 1%, 8 with 5%, 12 with 0.1%.
+    ``least_gain`` 1%: M/M/k gets faster with every instance, even if immeasurably. A vertex with 5 busy instances gets
+    10 with 1%, 8 with 5%, 12 with 0.1%.
 
     >>> from sluicegate.domain import Edge, Operator, Topology
     >>> from sluicegate.policy.demand import situation_at
@@ -87,7 +87,7 @@ class McStream:
 
     @property
     def placing(self) -> dict[str, object]:
-        """What its placer goes by (``place.mc_stream_live``)."""
+        """Options of its placer (``place.mc_stream_live``)."""
         rules = {"most_moves": self.most_moves, "least_utilisation": self.least_utilisation}
         levels = {"scheduling": self.scheduling_level, "online": self.resource_level}
         return {"moving": rules, "wait_s": self.redeploy_s, **levels}
@@ -110,7 +110,7 @@ class McStream:
             asked = redirect(queues, self.bounds)
             if name in known.wanted and (trial is None or trial.done):
                 have = situation.running.get(name, known.wanted[name])
-                # unchanged since the last plan, that plan was not carried out yet: it stands
+                # the running number has not changed since the last plan: that plan is still pending and is kept
                 kept = known.wanted[name] if known.ran.get(name) == have else have
                 wanted[name] = fresh[name] if asked.resize else kept
                 reasons.append(f"{name}: {asked.reason}: {have} -> {wanted[name]} instances")
@@ -127,7 +127,7 @@ class McStream:
     def _tried(
         self, memory: McStreamMemory | None, situation: Situation
     ) -> tuple[InstanceTrial | None, tuple[str, ...]]:
-        """The trial of the first vertex as it stands now, where there is one."""
+        """The current trial of the first vertex, if enabled, and its reason."""
         first = _first(situation)
         if not self.trial_s or first is None:
             return None, ()
@@ -136,7 +136,7 @@ class McStream:
         known = memory.trial if memory is not None else None
         trial = known or InstanceTrial(have, situation.now_s, have)
         if trial.m != have and not trial.done:
-            trial = replace(trial, since_s=situation.now_s)  # what is tried does not run yet
+            trial = replace(trial, since_s=situation.now_s)  # the number under trial does not run yet
         now = Measurement(situation.arrivals_per_s, seen.throughput_per_s, latency_s)
         most = situation.limits.most_for(first)
         most = most if situation.limits.budget is None else min(most, situation.limits.budget)
@@ -144,7 +144,7 @@ class McStream:
         return trial, (f"{first}: by trial, {why}",)
 
     def instances(self, situation: Situation, trial: InstanceTrial | None = None) -> tuple[dict[str, int], str]:
-        """Algorithm 1: the instances of every vertex, and how they came about; the first ones as a ``trial`` says."""
+        """Algorithm 1: the instances of every vertex, and the reason; a ``trial`` gives those of the first vertex."""
         topology = situation.topology
         demand = {o.name: min(_arrivals(situation, o) / o.service_per_s, _MOST_DEMAND) for o in topology.operators}
         first = _first(situation)
@@ -164,7 +164,7 @@ class McStream:
 
     def _first_instances(self, vertex: Operator, arrivals_per_s: float) -> int:
         def improves(m: int) -> bool:
-            """Whether the m-th instance brings throughput or latency."""
+            """Whether the m-th instance improves throughput or latency."""
             if (m - 1) * vertex.service_per_s < arrivals_per_s:
                 return True
             return _mean_s(vertex, arrivals_per_s, m) < _mean_s(vertex, arrivals_per_s, m - 1) * (1 - self.least_gain)
@@ -173,7 +173,7 @@ class McStream:
 
 
 def _first(situation: Situation) -> str | None:
-    """The first vertex upstream that gets rows."""
+    """The most upstream vertex that gets rows."""
     operators = (situation.topology.operator(name) for name in situation.topology.order)
     return next((operator.name for operator in operators if _arrivals(situation, operator) > 0), None)
 
@@ -188,12 +188,12 @@ def _arrivals(situation: Situation, operator: Operator) -> float:
 
 
 def _keeps_up(wanted: Mapping[str, int], situation: Situation) -> bool:
-    """False only where the search ended at its bound."""
+    """Whether every vertex has capacity above its arrivals; false if the search ended at its bound."""
     return all(wanted[o.name] * o.service_per_s > _arrivals(situation, o) for o in situation.topology.operators)
 
 
 def _queues(situation: Situation, name: str) -> tuple[float, ...]:
-    """The queue of each instance; an even part of the vertex's where only that was measured."""
+    """The queue of each instance; an equal share of the vertex's queue if only that was measured."""
     seen, running = situation.observation.of(name), situation.running.get(name, 0)
     if seen.instance_queues or seen.queue_rows is None or running < 1:
         return seen.instance_queues
@@ -207,9 +207,9 @@ def _mean_s(vertex: Operator, arrivals_per_s: float, m: int) -> float:
 
 
 def last_that(improves: Callable[[int], bool], most: int) -> int:
-    """The largest m up to ``most`` whose last instance still improves, 1 at least: steps double, then halve.
+    """The largest m up to ``most`` whose last instance still improves, at least 1: steps double, then halve.
 
-    Gains diminish (both laws are convex), so the bound is found in a number of looks that grows with log m.
+    Gains diminish (both laws are convex), so the number of evaluations grows with log m.
     """
     m, step, growing = 1, 1, True
     while step >= 1:
@@ -222,5 +222,5 @@ def last_that(improves: Callable[[int], bool], most: int) -> int:
 
 
 def _round_up(number: float) -> int:
-    """The ceiling, with the rounding of a ratio that is whole undone."""
+    """The ceiling, with a tolerance for the rounding of a whole ratio."""
     return math.ceil(min(number, _MOST_DEMAND) * (1 - 1e-12))

@@ -1,8 +1,8 @@
-"""Mc-Stream's algorithm 1 by trial on the running pipeline: the first vertex's instances, measured, not modelled.
+"""Mc-Stream's algorithm 1 by trial on the running pipeline: the first vertex's instances are measured, not modelled.
 
-m_1 is raised in steps that double while they help and halve once they do not; each is given ``wait_s`` to show in what
-is measured. A step helps if throughput rises or latency falls by ``least_gain``. A load that changes by more than
-``_OTHER_LOAD`` begins a new trial from the best found so far.
+m_1 is raised in steps that double while they help and halve once they do not; each number is measured for ``wait_s``. A
+step helps if throughput rises or latency falls by ``least_gain``. A load that changes by more than ``_OTHER_LOAD``
+starts a new trial from the best number so far.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 _OTHER_LOAD = 0.2
 _HELPS_BACK = 1
-"""The step with which a new trial begins."""
+"""The initial step of a trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What one number of instances gave; ``None``: nothing was measured."""
+    """Load, throughput and latency measured with one number of instances; ``None``: not measured."""
 
     arrivals_per_s: float
     throughput_per_s: float | None
@@ -25,7 +25,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class InstanceTrial:
-    """``m`` instances are tried since ``since_s``; ``best`` is the best so far, with what it gave."""
+    """State of a trial: ``m`` instances since ``since_s``; ``best`` is the best number so far, ``gave`` its result."""
 
     m: int
     since_s: float
@@ -41,7 +41,7 @@ class InstanceTrial:
     def after(
         self, now_s: float, seen: Measurement, wait_s: float, least_gain: float, most: int
     ) -> tuple[InstanceTrial, str]:
-        """The next number to try, and why.
+        """The trial after one more measurement, and the reason.
 
         >>> trial, tried = InstanceTrial(1, 0.0, 1), []
         >>> for now in range(10, 90, 10):  # capacity 10 rows/s each, 35 arrive

@@ -1,10 +1,10 @@
-"""Mc-Stream's data stream redirection (algorithm 2, Eq 4 to 6 and 10): what the queues of one vertex ask for.
+"""Mc-Stream's data stream redirection (algorithm 2, Eq 4 to 6 and 10): reacts to the queues of one vertex.
 
     deviation = mean over instances of |queue - mean queue|                       Eq 4
     share of instance k = (free places in k's queue) / (free places of all)       Eq 10
 
-A mean queue outside its bounds asks for algorithm 1 again, for this vertex only; a deviation above its bound asks
-for new shares. Our reading: with every queue full Eq 10 is 0/0, and rows are routed evenly.
+A mean queue outside its bounds triggers algorithm 1 again, for this vertex only; a deviation above its bound triggers
+new shares. Our reading: with every queue full Eq 10 is 0/0, and rows are routed evenly.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class QueueBounds:
     """The paper names these and gives no values; ours, in rows:
 
     places 1024            of an instance's queue (the receive buffer of the system the paper builds on)
-    least_mean 1           an instance that mostly finds its queue empty may be one too many
-    most_mean 512          half full: the last moment at which a new instance still prevents an overflow
-    most_deviation 102.4   a tenth of the places: smaller differences come and go by themselves
+    least_mean 1           an instance whose queue is mostly empty may be superfluous
+    most_mean 512          half full: the last point at which a new instance still prevents an overflow
+    most_deviation 102.4   a tenth of the places: smaller differences are transient
     """
 
     places: float = 1024.0
@@ -43,7 +43,7 @@ class QueueBounds:
 
 @dataclass(frozen=True, slots=True)
 class Redirection:
-    """What the queues of a vertex ask for: another number of instances, other shares (``None``: as they are)."""
+    """The reaction to the queues of a vertex: whether to resize it, and new shares (``None``: unchanged)."""
 
     resize: bool
     shares: tuple[float, ...] | None
@@ -51,7 +51,7 @@ class Redirection:
 
 
 def load_deviation(queues: Sequence[float]) -> float:
-    """Mean distance of the queues from their mean; 0 of none.
+    """Mean absolute deviation of the queues; 0 if there are none.
 
     >>> load_deviation([0.0, 10.0, 10.0, 20.0])
     5.0
@@ -76,10 +76,10 @@ def shares_by_free_places(queues: Sequence[float], places: float) -> tuple[float
 
 
 def shares_by_speed(speeds_per_s: Sequence[float], most_uneven: float = 1.25) -> tuple[float, ...] | None:
-    """Rows in proportion to what each instance can take, so that all end together; ``None`` while all are alike.
+    """Shares in proportion to the speed of each instance, so that all finish together; ``None`` while speeds are close.
 
-    Where batches rule no instance has a queue of its own: what is free of it is its speed, and a batch lasts as long as
-    its slowest task. A difference below ``most_uneven`` comes and goes by itself.
+    In micro-batches no instance has a queue of its own: speed replaces the free places of Eq 10, and a batch lasts as
+    long as its slowest task. A ratio up to ``most_uneven`` is taken as transient.
 
     >>> shares_by_speed([100.0, 50.0, 50.0]), shares_by_speed([100.0, 90.0])
     ((0.5, 0.25, 0.25), None)
@@ -93,7 +93,7 @@ def shares_by_speed(speeds_per_s: Sequence[float], most_uneven: float = 1.25) ->
 
 
 def equally_fast(speeds_per_s: Sequence[float], within: float = 1.1) -> bool:
-    """Whether instances of known speed are so alike that equal shares serve them; less than what calls for shares.
+    """Whether the speeds are so close that equal shares suffice; stricter than ``shares_by_speed``, as a hysteresis.
 
     >>> equally_fast([100.0, 95.0]), equally_fast([100.0, 85.0]), equally_fast([])
     (True, False, False)
@@ -102,7 +102,7 @@ def equally_fast(speeds_per_s: Sequence[float], within: float = 1.1) -> bool:
 
 
 def redirect(queues: Sequence[float], bounds: QueueBounds | None = None) -> Redirection:
-    """Algorithm 2 for one vertex.
+    """Run algorithm 2 for one vertex.
 
     >>> redirect([600.0, 700.0]).resize, redirect([10.0, 400.0]).shares is not None
     (True, True)

@@ -7,13 +7,13 @@ Allocate the fewest machines m with P(MST(m) > lambda) >= rho. The number says w
     +2 OL                      x   x           x   x     throughput while under-provisioned refits the curve
     +4 ARMA                            x   x   x   x     the coming cycle's peak with its variance (Eq 14)
 
-Without any variance the probability is 1 or 0, so that policies 0 and 2 come down to MST(m) > lambda_t (Eq 4).
+Without any variance the probability is 1 or 0, so that policies 0 and 2 reduce to MST(m) > lambda_t (Eq 4).
 
-One call of ``propose`` is one decision: ask once a cycle of ``cycle_steps``, ``lead_steps`` before it starts. Policies
-0 to 3 look at lambda_t when the cycle starts, so new machines arrive ``startup_steps`` late; 4 to 7 decide that much
-before: minute k of the cycle is then startup + k steps ahead. A machine is a processor of the pipeline, spread over
-its operators so that they carry the highest rate; on a cluster whose nodes come and go (``slots_per_node``) it is a
-node, and the processors are spread over the slots of the nodes.
+One call of ``propose`` is one decision: call it once a cycle of ``cycle_steps``, ``lead_steps`` before it starts.
+Policies 0 to 3 use lambda_t at the start of the cycle, so new machines start ``startup_steps`` late; 4 to 7 decide that
+much earlier: minute k of the cycle is then startup + k steps ahead. A machine is a processor of the pipeline, spread
+over its operators so that they carry the highest rate; on a cluster whose nodes can be started and stopped
+(``slots_per_node``) it is a node, and the processors are spread over the slots of the nodes.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ NODE_SIZES = (1, 2, 3, 4, 6)
 TRAINING_SIZES = (3, 4, 6, 8, 24)
 Samples = tuple[tuple[int, float], ...]
 _KEPT_SAMPLES = 30
-"""Online samples that are applied again to a curve that is trained anew."""
+"""Number of online samples that are applied again when the curve is retrained."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The load to cover, how sure it is, and where it comes from."""
+    """The load to cover, its variance, and its origin."""
 
     rate_per_s: float
     variance: float
@@ -48,8 +48,8 @@ class Demand:
 class UncertaintyMemory:
     """The throughput curve and the samples learned online.
 
-    A curve trained on measurements is kept and refitted. One that stands on the topology's service rates alone is
-    trained anew at every decision, since those rates and the visits are still being learned.
+    A curve trained on measurements is kept and refitted. One based on the topology's service rates alone is retrained
+    at every decision, since those rates and the visits are still being learned.
     """
 
     model: MstModel | None = None
@@ -59,11 +59,11 @@ class UncertaintyMemory:
 
 @dataclass(frozen=True, slots=True)
 class Uncertainty:
-    """``training`` and ``validation`` are (machines, rows/s) as measured; ``most`` is the largest size considered.
+    """The policy. ``training`` and ``validation`` are measured (machines, rows/s); ``most`` is the largest size.
 
-    With ``slots_per_node`` a machine is a node of so many slots, else a processor.
-    Without ``training`` the curve is trained on what the topology's service rates sustain at 3, 4, 6, 8 and 24
-    machines an operator. Without ``most`` it reaches 128 machines an operator.
+    With ``slots_per_node`` a machine is a node of that many slots, else a processor. Without ``training`` the curve is
+    trained on the rates that the topology's service rates sustain at 3, 4, 6, 8 and 24 machines per operator (with
+    ``slots_per_node`` at 1, 2, 3, 4 and 6 nodes). Without ``most`` it reaches 128 machines per operator (128 nodes).
 
     >>> from sluicegate.domain import Edge, Observation, Operator
     >>> one = Topology("t", (Operator("a", 100.0),), (Edge("source", "a"),))
@@ -109,12 +109,12 @@ class Uncertainty:
 
     @property
     def lead_steps(self) -> int:
-        """How long before a cycle starts it is decided."""
+        """Steps between the decision and the start of its cycle."""
         return self.startup_steps if self.forecasts else 0
 
     @property
     def forecaster(self) -> str | None:
-        """The forecaster the paper feeds it, by its catalogue name."""
+        """The catalogue name of the forecaster that the paper uses."""
         return "arma" if self.forecasts else None
 
     def start(self) -> UncertaintyMemory:
@@ -142,7 +142,7 @@ class Uncertainty:
             training = sustained_samples(topology, limits, self.slots_per_node)
         if not training:
             return None
-        # the forms are compared where they were validated, also where no such size may be chosen
+        # the curve must cover the validated sizes, even those that may not be chosen
         tried = max((m for m, _ in self.validation), default=1)
         model = choose_model(training, self.validation, largest=max(self._largest(topology), tried))
         for sample in samples:
@@ -194,7 +194,7 @@ class Uncertainty:
         return max(1, min(largest, allowed, limits.budget or largest))
 
     def _curve(self, model: MstModel, learned: int) -> str:
-        """Which samples, which model, which variance."""
+        """Describes the model's form, samples and variance."""
         sizes = ", ".join(f"{m:g}" for m in model.samples.sizes)
         how = f"chosen by {len(self.validation)} validation samples" if self.validation else "chosen by training error"
         counted = "counted" if self.aware else "not counted by this policy"
@@ -236,7 +236,7 @@ def cycle_peak(forecast: Forecast, startup_steps: int, cycle_steps: int) -> Dema
 
 
 def sustained_samples(topology: Topology, limits: Limits, slots_per_node: int | None = None) -> Samples:
-    """Training samples by the model: what the topology sustains, processors well spread."""
+    """Training samples from the model: the rate that the topology sustains at some sizes, processors well spread."""
     found: dict[int, float] = {}
     if slots_per_node is not None:
         rates = {m: sustained_per_s(topology, spread(topology, m * slots_per_node, limits)) for m in NODE_SIZES}
@@ -250,9 +250,9 @@ def sustained_samples(topology: Topology, limits: Limits, slots_per_node: int | 
 
 
 def online_sample(situation: Situation, slots_per_node: int | None = None) -> tuple[int, float] | None:
-    """(machines, rows/s) of the pipeline where an operator was saturated: the one that let least through.
+    """(machines, rows/s) of the pipeline if an operator was saturated, by the slowest such operator.
 
-    Its throughput is divided by its visits, so that it is a rate of the pipeline. None is taken during a rescale.
+    Its throughput is divided by its visits to give a pipeline rate. ``None`` during a rescale.
     """
     seen, topology = situation.observation, situation.topology
     machines = sum(seen.running.get(name, 0) for name in topology.names)

@@ -1,9 +1,9 @@
-"""What a user would pick instead, each from its published formula, as policies to run side by side.
+"""Existing autoscalers as policies for comparison, each from its published formula.
 
-Ds2, the Flink autoscaler, Spark's two dynamic allocations, Kubernetes' HPA, KEDA and Dhalion; beside them the plain
-ones (recent peak, static peak) and the bounds that know the future (hindsight, and recent peak with its parameters
-chosen in hindsight). Storm's own schedulers place threads and do not size operators, so they are placers: its even
-scheduler is DSM, R-Storm is RSM.
+Ds2, the Flink autoscaler, Spark's two dynamic allocations, Kubernetes' HPA, KEDA and Dhalion; also simple baselines
+(recent peak, static peak) and bounds that know the future load (hindsight, and recent peak with its parameters chosen
+in hindsight). Storm's own schedulers place threads and do not size operators, so they are placers: its even scheduler
+is DSM, R-Storm is RSM.
 """
 
 from sluicegate.policy.peers.dhalion import Dhalion

@@ -1,14 +1,14 @@
-"""Dhalion's policy for Heron: operators that hold their upstream back grow by the time they hold it back.
+"""Dhalion's policy for Heron: operators that cause backpressure grow by the time for which they cause it.
 
     p' = ceil(p x (1 + b / (1000 - b))),  at most 4 p,     b = backpressure in ms per second
 
-If upstream is held back for b of 1000 ms it could have sent 1000/(1000 - b) times as much: that is the factor. At
+If upstream is blocked for b of 1000 ms it could have sent 1000/(1000 - b) times as much: that is the factor. At
 b = 1000 it has a pole, hence the bound. (Floratou et al., "Dhalion", VLDB 2017.)
 
-Scaling down is our reading of the paper's conservative rule: only while nothing in the pipeline is held back, an
-operator whose queue is nearly empty gives up a fifth (at least one). A decrease that was followed by backpressure is
-remembered and not repeated while the load is as high as it then was. The policy looks at the pipeline every 5
-minutes, so that a change has shown its effect before the next; in between its last answer stands.
+Scaling down is our reading of the paper's conservative rule: only without backpressure anywhere in the pipeline, an
+operator whose queue is nearly empty shrinks by a fifth (at least one). A decrease that was followed by backpressure is
+remembered and not repeated while the load is as high as it was then. The policy decides every 5 minutes, so that a
+change shows its effect before the next; in between its last proposal is repeated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sluicegate.policy.within_limits import proposal_within
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A size an operator was lowered to, and the load at which it then held its upstream back."""
+    """A size to which an operator was lowered, and the load at which it then caused backpressure."""
 
     size: int
     arrivals_per_s: float
@@ -33,7 +33,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class DhalionMemory:
-    """The last look and its answer; ``lowered`` are the operators it made smaller, ``failed`` where that was wrong."""
+    """The last decision; ``lowered`` are the operators that were shrunk, ``failed`` those where that failed."""
 
     looked_s: float
     wanted: Mapping[str, int]
@@ -46,9 +46,9 @@ class DhalionMemory:
 class Dhalion:
     """The policy and its parameters.
 
-    ``most_factor``: the largest growth at once. ``noise_ms_per_s``: backpressure below it is taken for none.
-    ``every_s``: time between looks. ``empty_rows``: a queue of no more rows per processor counts as nearly empty.
-    ``less``: share given up at once. ``as_high``: share of the load of a failed decrease at which it is not repeated.
+    ``most_factor``: the largest growth at once. ``noise_ms_per_s``: backpressure below it is ignored. ``every_s``: time
+    between decisions. ``empty_rows``: a queue of at most so many rows per processor counts as nearly empty. ``less``:
+    share removed at once. ``as_high``: share of the load of a failed decrease from which on it is not repeated.
 
     >>> from sluicegate.domain import Edge, Observation, Operator, OperatorObservation, Topology
     >>> one = Topology("t", (Operator("a", 100.0),), (Edge("source", "a"),))
@@ -97,12 +97,12 @@ class Dhalion:
             return DhalionMemory(situation.now_s, wanted, reasons, {}, failed)
         wanted, reasons = self._lowered(situation, running, arrivals, failed)
         fewer = {name: size for name, size in wanted.items() if size < running[name]}
-        # a decrease is on trial until the next one takes its place, so that late backpressure still counts against it
+        # a decrease is remembered until the next one replaces it, so that delayed backpressure still counts against it
         trial = {**(memory.lowered if memory else {}), **fewer}
         return DhalionMemory(situation.now_s, wanted, reasons, trial, failed)
 
     def _held_ms(self, situation: Situation) -> dict[str, float]:
-        """The operators that hold their upstream back, in ms per second."""
+        """The backpressure of the operators that cause it, in ms per second."""
         seen = {name: situation.observation.of(name).backpressure for name in situation.topology.names}
         held_ms = {name: 1000.0 * min(1.0, share) for name, share in seen.items() if share is not None}
         return {name: ms for name, ms in held_ms.items() if ms > 0 and ms >= self.noise_ms_per_s}

@@ -1,4 +1,4 @@
-"""DS2: every operator sized in one pass, upstream first, by what its upstream will send and its true rate.
+"""DS2: sizes every operator in one pass, upstream first, by the rate that its upstream will send and its true rate.
 
     lambda_j = outside rows + sum over upstream i of lambda_i x selectivity(i -> j)
     k_j = ceil(lambda_j / mu_j x (1 + margin))
@@ -7,8 +7,8 @@ mu_j is the true rate of one instance: rows processed per second of useful time 
 downstream is not useful time). Because upstream is sized first, lambda_j is what arrives once nothing is held back,
 not what arrives now, and one pass is enough. (Kalavri et al., "Three steps is all you need", OSDI 2018, Eq 7 and 8.)
 
-DS2 needs a graph without loops: on a loop there is no "upstream first". We then take the arrivals as measured and
-say that the plan is not DS2's (``feasible=False``). ``margin`` is 0 in the paper; its effect with mu = 100 rows/s:
+DS2 needs a graph without loops: on a loop there is no "upstream first". The measured arrivals are then used and the
+plan is marked as not DS2's (``feasible=False``). ``margin`` is 0 in the paper; its effect with mu = 100 rows/s:
 
     | lambda | margin 0 | margin 0.1 | margin 0.2 |
     |    450 |        5 |          5 |          6 |
@@ -27,7 +27,7 @@ from sluicegate.policy.within_limits import proposal_within
 
 @dataclass(frozen=True, slots=True)
 class Ds2:
-    """The DS2 policy. ``margin`` is the share of capacity added on top of what the formula asks for.
+    """The DS2 policy. ``margin`` is the share of capacity added on top of the formula's result.
 
     >>> from sluicegate.domain import Edge, Observation, Operator, Topology
     >>> two = Topology("t", (Operator("a", 100.0), Operator("b", 40.0)), (Edge("source", "a"), Edge("a", "b", 0.5)))

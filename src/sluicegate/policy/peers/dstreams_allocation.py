@@ -1,13 +1,13 @@
-"""Spark DStreams' dynamic allocation: executors by how much of the batch interval the batches take.
+"""Spark DStreams' dynamic allocation: scales executors by the ratio of processing time to batch interval.
 
     every 60 s:  ratio = mean processing time / batch interval
     ratio >= 0.9: add round(ratio) executors, at least one      ratio <= 0.3: remove one
 
 An executor has ``Limits.slots_per_executor`` processors; they are spread over the operators so that the pipeline
-carries the highest rate. Our readings: a pipeline of several operators is as late as its latest, so the largest
-ratio counts; where no batch was seen the utilisation stands for the ratio (a batch that takes 90% of its interval
-keeps its processors busy 90% of the time); round is half up, as Spark's. What was decided stands until the next
-decision, which starts from the executors that then run.
+carries the highest rate. Our readings: the slowest operator limits the pipeline, so the largest ratio counts; without
+batches the utilisation replaces the ratio (a batch that takes 90% of its interval keeps its processors busy 90% of the
+time); round is half up, as in Spark. A decision holds until the next one, which starts from the executors that then
+run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sluicegate.policy.within_limits import proposal_within, spread_within
 
 @dataclass(frozen=True, slots=True)
 class DStreamsMemory:
-    """The executors last decided on, when and why, and the ratios seen since."""
+    """The last decision (time, executors, reason), and the ratios since."""
 
     decided_s: float
     executors: int
@@ -34,9 +34,10 @@ class DStreamsMemory:
 
 @dataclass(frozen=True, slots=True)
 class DStreamsAllocation:
-    """``batch_interval_s`` is the pipeline's; ``every_s`` the time between decisions, whose mean ratio is compared.
+    """The policy. ``batch_interval_s`` is the pipeline's; ``every_s`` the time between decisions on the mean ratio.
 
-    ``up_ratio``: from here executors are added; lower keeps more in reserve. ``down_ratio``: down to here one goes.
+    ``up_ratio``: executors are added from here on; lower keeps more in reserve. ``down_ratio``: one is removed at or
+    below it.
 
     >>> from sluicegate.domain import Batch, Edge, Observation, Operator, OperatorObservation, Topology
     >>> one = Topology("t", (Operator("a", 100.0),), (Edge("source", "a"),))

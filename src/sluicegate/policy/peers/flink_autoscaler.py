@@ -1,17 +1,17 @@
-"""The autoscaler of Flink's Kubernetes operator: capacity for the load at a target utilisation, and to catch up.
+"""The autoscaler of Flink's Kubernetes operator: capacity for the load at a target utilisation, plus catch-up.
 
     target = backlog/catch_up + rate x restart/catch_up + rate/utilisation_target
     p' = ceil(target / true rate x p),   true rate = p mu,  so  p' = ceil(target/mu)
 
-rate and mu are means over the metrics window; downstream the rate is what upstream will send, as in DS2. Nothing is
-done while the operator's capacity p mu lies between what utilisation 1.0 and utilisation 0.4 need (with the
-backlog's catch-up; the restart is not counted, it only comes with a change). More is given at once; less only when
-less was recommended for an hour, and then the largest of that hour's recommendations, in steps of at most 60%.
+rate and mu are means over the metrics window; downstream the rate is what upstream will send, as in DS2. Nothing
+changes while the operator's capacity p mu lies between the needs at utilisation 1.0 and at utilisation 0.4 (with the
+backlog's catch-up, without the restart, which occurs only with a change). Scaling up is immediate; scaling down needs
+an hour of smaller recommendations and goes to the largest of them, in steps of at most 60%.
 
-A change restarts the job: the measurements start anew, those of the first ``stabilisation_s`` are not used, and
-nothing is decided before the window is full. Our readings: backlog is an operator's queue and what upstream's
-queues will send it; the rounding of p' to divisors of the number of key groups is left out; a size that would
-have to exceed ``parallelism_most`` is not feasible.
+A change restarts the job: measurements are discarded, those of the first ``stabilisation_s`` are not used, and nothing
+is decided before the window is full. Our readings: backlog is an operator's queue and what upstream's queues will send
+it; the rounding of p' to divisors of the number of key groups is left out; a size that would have to exceed
+``parallelism_most`` is not feasible.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sluicegate.model.traffic import visits
 from sluicegate.policy.peers.readings import running_of, service_of, whole
 from sluicegate.policy.within_limits import proposal_within
 
-# A capacity exactly at the band's edge may be this share off it in floating point.
+# Relative tolerance at the edges of the utilisation band, for floating-point rounding.
 _ROUNDING = 1e-9
 
 
@@ -33,12 +33,12 @@ _ROUNDING = 1e-9
 class FlinkSettings:
     """The autoscaler's defaults.
 
-    ``utilisation_target``: busy share aimed at; lower keeps more in reserve. ``utilisation_least`` and ``_most``:
-    the band in which nothing is done. ``window_s``: time the measurements are averaged over; longer is calmer and
-    later. ``stabilisation_s``: time after a change that is not measured. ``catch_up_s``: time in which a backlog must
-    be worked off; shorter asks for more. ``restart_s``: how long a change stops the job. ``scale_down_s``: how long
-    less must be recommended before less is given. ``scale_down_factor``: the largest share taken away at once.
-    ``parallelism_least`` and ``_most``: bounds of each operator.
+    ``utilisation_target``: target busy share; lower keeps more in reserve. ``utilisation_least`` and ``_most``: the
+    band in which nothing changes. ``window_s``: averaging time of the measurements; longer is smoother and slower.
+    ``stabilisation_s``: time after a change that is not measured. ``catch_up_s``: time in which a backlog must be
+    drained; shorter needs more. ``restart_s``: how long a change stops the job. ``scale_down_s``: how long less must be
+    recommended before scaling down. ``scale_down_factor``: the largest share removed at once. ``parallelism_least`` and
+    ``_most``: bounds of each operator.
     """
 
     utilisation_target: float = 0.7
@@ -74,7 +74,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Fewer:
-    """Smaller sizes recommended without a break since ``since_s``; ``sizes`` holds the last hour's, falling."""
+    """Smaller sizes recommended continuously since ``since_s``; ``sizes`` holds those of the last hour, descending."""
 
     since_s: float
     sizes: tuple[tuple[float, int], ...]
@@ -82,7 +82,7 @@ class Fewer:
 
 @dataclass(frozen=True, slots=True)
 class FlinkMemory:
-    """``since_s`` is when the present ``running`` was first seen."""
+    """The policy's memory; ``since_s`` is when the current ``running`` was first observed."""
 
     since_s: float = 0.0
     running: Mapping[str, int] = field(default_factory=dict)
@@ -139,7 +139,7 @@ class FlinkAutoscaler:
 
 
 def _measured(settings: FlinkSettings, memory: FlinkMemory, situation: Situation) -> FlinkMemory:
-    """The memory with this measurement; anew after a change, since old rates belong to the old job."""
+    """The memory with this measurement; reset after a change, since old rates belong to the old job."""
     now_s, running = situation.now_s, running_of(situation)
     if running != memory.running:
         memory = FlinkMemory(now_s, running)
@@ -151,7 +151,7 @@ def _measured(settings: FlinkSettings, memory: FlinkMemory, situation: Situation
 
 
 def _rates_per_s(memory: FlinkMemory, topology: Topology) -> dict[str, float]:
-    """The window's mean rate, as each operator gets it."""
+    """The window's mean rate as it arrives at each operator."""
     mean = sum(sample.rate_per_s for sample in memory.samples) / len(memory.samples)
     return {name: mean * v for name, v in zip(topology.names, visits(topology).tolist(), strict=True)}
 
@@ -159,7 +159,7 @@ def _rates_per_s(memory: FlinkMemory, topology: Topology) -> dict[str, float]:
 def _recommended(
     settings: FlinkSettings, memory: FlinkMemory, name: str, rate: float, backlog_rows: float
 ) -> tuple[int, str]:
-    """The size the formula asks for (within the band: the present one), and why."""
+    """The size by the formula (within the band: the current one), and the reason."""
     have = memory.running[name]
     true_per_s = sum([sample.service_per_s[name] for sample in memory.samples]) / len(memory.samples)
     catch_up = backlog_rows / settings.catch_up_s
@@ -175,13 +175,13 @@ def _recommended(
 def _noted(settings: FlinkSettings, before: Fewer | None, now_s: float, size: int) -> Fewer:
     if before is None:
         return Fewer(now_s, ((now_s, size),))
-    # only the largest matters, so a size that a later one reaches need not be kept
+    # only the largest matters, so earlier sizes that are not larger are dropped
     recent = tuple(old for old in before.sizes if old[0] >= now_s - settings.scale_down_s and old[1] > size)
     return Fewer(before.since_s, (*recent, (now_s, size)))
 
 
 def _lowered(settings: FlinkSettings, fewer: Fewer, now_s: float, have: int) -> tuple[int, str]:
-    """Fewer, if that was recommended for long enough: the largest of it, and no more than the factor at once."""
+    """The smaller size if recommended for long enough: the largest recommendation, limited by the factor."""
     waited_s = now_s - fewer.since_s
     if waited_s < settings.scale_down_s:
         return have, f"recommended for {waited_s:g} of {settings.scale_down_s:g} s: {have} kept"
@@ -191,9 +191,9 @@ def _lowered(settings: FlinkSettings, fewer: Fewer, now_s: float, have: int) -> 
 
 
 def _backlog_rows(situation: Situation) -> dict[str, float]:
-    """Rows each operator has to catch up with: its own queue, and what the queues upstream will send it.
+    """Backlog of each operator: its own queue, and what the queues upstream will send it.
 
-    Where no queue was measured the pipeline's backlog waits at the sources.
+    If no queue was measured, the pipeline's backlog is assumed to be at the sources.
     """
     topology, observation = situation.topology, situation.observation
     rows = {name: max(0.0, observation.of(name).queue_rows or 0.0) for name in topology.names}
@@ -210,6 +210,6 @@ def _backlog_rows(situation: Situation) -> dict[str, float]:
     for name in topology.order:
         passed.add(name)
         for edge in outgoing.get(name, ()):
-            if edge.target not in passed:  # a row that comes round again is not counted twice
+            if edge.target not in passed:  # rows on a loop are not counted twice
                 rows[edge.target] += rows[name] * edge.selectivity
     return rows

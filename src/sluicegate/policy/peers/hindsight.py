@@ -1,9 +1,9 @@
-"""Hindsight: the least for the true load of the coming window. Nobody can run it; it bounds what anyone can reach.
+"""Hindsight: the least allocation for the true load of the coming window. Not implementable; a bound for policies.
 
     k_i = least k with k mu_i > v_i x max of the rates of the coming window
 
 Element j of ``rates_per_s`` holds from ``start_s + j step_s`` for one step. The window is a cycle (10 steps in the
-uncertainty paper) or a single step; it starts with the step that is on now.
+uncertainty paper) or a single step; it starts with the current step.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from sluicegate.domain.topology import require, require_number
 from sluicegate.policy.peers.readings import fewest_for
 from sluicegate.policy.within_limits import proposal_within
 
-# A tick a hair before a step's start belongs to that step.
+# A tick slightly before a step's start belongs to that step.
 _EARLY_STEPS = 1e-6
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Hindsight:
-    """Told the future: ``rates_per_s``, the pipeline's rate step by step.
+    """The policy; ``rates_per_s`` is the true pipeline rate of every step, including future ones.
 
     >>> from sluicegate.domain import Edge, Observation, Operator, Topology
     >>> one = Topology("t", (Operator("a", 100.0),), (Edge("source", "a"),))
@@ -60,7 +60,7 @@ class Hindsight:
         return None, proposal_within(wanted, (reason,), situation)
 
     def _peak_per_s(self, now_s: float) -> float:
-        """After the last rate the last one goes on; before the first, the first."""
+        """The peak rate of the window; times outside the trace use its first or last rate."""
         step = math.floor((now_s - self.start_s) / self.step_s + _EARLY_STEPS)
         first = min(max(step, 0), len(self.rates_per_s) - 1)
         return max(0.0, float(max(self.rates_per_s[first : max(step, 0) + self.window_steps])))

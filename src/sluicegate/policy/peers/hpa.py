@@ -2,8 +2,8 @@
 
     n' = ceil(n x utilisation / target),   n' = n while |utilisation/target - 1| <= 10%
 
-every 15 s. More is given at once, less only down to the largest n' of the last 5 minutes. (Its default limit of
-doubling in 15 s never binds here: a utilisation of at most 1 over a target of 0.5 or more asks for no more.)
+every 15 s. Scaling up is immediate, scaling down goes only to the largest n' of the last 5 minutes. (Its default limit
+of doubling in 15 s never binds here: a utilisation of at most 1 over a target of 0.5 or more gives at most twice n.)
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from sluicegate.policy.peers.readings import processors_of, running_of, utilisat
 from sluicegate.policy.within_limits import proposal_within
 
 Recommendations = tuple[tuple[float, Mapping[str, int]], ...]
-"""Those of the stabilisation window, with their times: a decrease goes no lower than the largest of them."""
+"""Recommendations of the stabilisation window with their times: a decrease goes no lower than the largest of them."""
 
 
 def noted(past: Recommendations, now_s: float, best: Mapping[str, int], window_s: float) -> Recommendations:
-    """The recommendations younger than the window, with the newest.
+    """The recommendations within the window, with the newest appended.
 
     >>> noted(((0.0, {"a": 5}), (10.0, {"a": 3})), 300.0, {"a": 2}, window_s=300.0)
     ((10.0, {'a': 3}), (300.0, {'a': 2}))
@@ -36,7 +36,7 @@ def largest_of(recommended: Recommendations, name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class HpaMemory:
-    """When it last looked, what it then wanted and why, and its recommendations of the stabilisation window."""
+    """The last evaluation (time, sizes, reasons), and the recommendations of the stabilisation window."""
 
     looked_s: float
     wanted: Mapping[str, int]
@@ -46,10 +46,11 @@ class HpaMemory:
 
 @dataclass(frozen=True, slots=True)
 class Hpa:
-    """``target`` is the busy share aimed at (Kubernetes' default 0.8); ``tolerance`` the relative miss left alone.
+    """The policy. ``target`` is the target busy share (Kubernetes' default 0.8); ``tolerance`` the tolerated relative
+    deviation.
 
-    ``period_s``: the time between looks. ``stabilisation_s``: how far back a larger recommendation holds a decrease;
-    longer is calmer and dearer.
+    ``period_s``: the time between evaluations. ``stabilisation_s``: for how long a larger recommendation prevents a
+    decrease; longer is more stable and more expensive.
 
     >>> from sluicegate.domain import Edge, Observation, Operator, OperatorObservation, Topology
     >>> one = Topology("t", (Operator("a", 100.0),), (Edge("source", "a"),))
@@ -82,7 +83,7 @@ class Hpa:
 
     def _looked(self, memory: HpaMemory | None, situation: Situation) -> HpaMemory:
         now_s, running = situation.now_s, running_of(situation)
-        # what runs at the first look counts as recommended, so that a start is not followed by a decrease at once
+        # the initial allocation counts as recommended, so that a start is not followed by an immediate decrease
         past = memory.recommended if memory else ((now_s, running),)
         best = {name: self._recommended(situation, name) for name in running}
         recommended = noted(past, now_s, best, self.stabilisation_s)

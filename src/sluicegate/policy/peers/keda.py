@@ -1,12 +1,11 @@
 """KEDA's Kafka scaler, one scaled object per operator.
 
-    n = ceil(lag / lag threshold),  at most the topic's partitions (a consumer more than partitions would idle)
+    n = ceil(lag / lag threshold),  at most the topic's partitions (more consumers than partitions would idle)
 
-polled every 30 s. More is given at once; less only when less was wanted for 300 s, and then the largest of that
-time. Our readings: an operator's lag is its queue; where no queue was measured, the pipeline's backlog lies at the
-operators that read the sources, whole at each; an operator whose lag is unknown keeps what it has. KEDA itself
-applies the cool-down to the last replica and leaves the others to Kubernetes' window, which is as long: both are
-one here.
+polled every 30 s. Scaling up is immediate; scaling down needs 300 s of smaller sizes and goes to the largest of them.
+Our readings: an operator's lag is its queue; if no queue was measured, each operator that reads a source has the
+pipeline's whole backlog; an operator whose lag is unknown keeps its size. KEDA itself applies the cool-down to the last
+replica and leaves the others to Kubernetes' window, which is as long: both are one here.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from sluicegate.policy.within_limits import proposal_within
 
 @dataclass(frozen=True, slots=True)
 class KedaMemory:
-    """When it last polled, what it then wanted and why, and the sizes of the cool-down."""
+    """The last poll (time, sizes, reasons), and the recommended sizes within the cool-down."""
 
     polled_s: float
     wanted: Mapping[str, int]
@@ -33,10 +32,10 @@ class KedaMemory:
 
 @dataclass(frozen=True, slots=True)
 class Keda:
-    """``lag_threshold_rows`` is the lag one processor may have (KEDA's default 10); lower asks for more.
+    """The policy. ``lag_threshold_rows`` is the lag one processor may have (KEDA's default 10); lower needs more.
 
     ``partitions``: of the topic an operator reads (KEDA's default for the most replicas, 100). ``poll_s``: time
-    between looks at the lag. ``cool_down_s``: how long less must be wanted.
+    between polls of the lag. ``cool_down_s``: how long smaller sizes must be recommended before scaling down.
 
     >>> from sluicegate.domain import Edge, Observation, Operator, OperatorObservation, Topology
     >>> one = Topology("t", (Operator("a", 100.0),), (Edge("source", "a"),))

@@ -1,4 +1,4 @@
-"""What a peer reads off a situation: the measurement where there is one, else what the model says in its place."""
+"""Inputs of the peers from a situation: the measurement where there is one, else the model's value."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import math
 from sluicegate.domain import Situation, Topology
 from sluicegate.model.traffic import visits
 
-# Beyond this no count is meant: Limits would cut it anyway, and float arithmetic on it still is exact.
+# Cap on counts: Limits would cut larger ones anyway, and float arithmetic up to here is exact.
 MOST = 10**9
-# A quotient of floats may land this share above the whole number it stands for.
+# Relative tolerance when a quotient of floats is rounded up.
 _ROUNDING = 1e-9
 
 
 def whole(amount: float) -> int:
-    """``ceil``, with the division's rounding undone: the fewest processors for ``amount`` of one processor's work.
+    """``ceil`` with a tolerance for rounding: the fewest processors for ``amount`` of one processor's work.
 
     >>> 0.3 / 0.1 > 2, whole(0.3 / 0.1), whole(0.1 * 3 / 0.1), whole(3.01), whole(-1.0), whole(math.inf)
     (True, 3, 3, 4, 0, 1000000000)
@@ -43,7 +43,7 @@ def fewest_for(rate_per_s: float, topology: Topology) -> dict[str, int]:
 
 
 def processors_of(situation: Situation, name: str) -> int:
-    """The processors that run now; an operator that was not seen running has the least."""
+    """The running processors of an operator; the least if none were observed."""
     return max(1, situation.running.get(name, situation.limits.least))
 
 
@@ -61,13 +61,13 @@ def service_of(situation: Situation, name: str) -> float:
 
 
 def propagated_of(situation: Situation) -> dict[str, float]:
-    """What each operator gets once nothing upstream is held back: the pipeline's rate by the traffic equations."""
+    """The arrival rate of each operator without backpressure: the pipeline's rate by the traffic equations."""
     reached = max(0.0, situation.arrivals_per_s) * visits(situation.topology)
     return dict(zip(situation.topology.names, reached.tolist(), strict=True))
 
 
 def arrivals_of(situation: Situation) -> dict[str, float]:
-    """What each operator gets now: as measured, else by the traffic equations."""
+    """The arrival rate of each operator: the situation's, else by the traffic equations."""
     return {name: _arrivals_at(situation, name) for name in situation.topology.names}
 
 
@@ -79,7 +79,7 @@ def _arrivals_at(situation: Situation, name: str) -> float:
 
 
 def utilisation_of(situation: Situation, name: str) -> float:
-    """The busy share of the operator's processors; not measured, it is min(1, lambda/(k mu))."""
+    """The busy share of the operator's processors; min(1, lambda/(k mu)) if not measured."""
     measured = situation.observation.of(name).utilisation
     if measured is not None:
         return measured
@@ -88,12 +88,12 @@ def utilisation_of(situation: Situation, name: str) -> float:
 
 
 def busy_processors(situation: Situation) -> float:
-    """Processors at work, all operators together."""
+    """The number of busy processors over all operators."""
     return sum(processors_of(situation, name) * utilisation_of(situation, name) for name in situation.topology.names)
 
 
 def waiting_work_s(situation: Situation) -> float:
-    """Seconds of one processor's work that wait in the operators' queues (0 where no queue was measured)."""
+    """Queued work in seconds of one processor, over all operators (0 where no queue was measured)."""
     return sum(
         max(0.0, situation.observation.of(name).queue_rows or 0.0) / service_of(situation, name)
         for name in situation.topology.names

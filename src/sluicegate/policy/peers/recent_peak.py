@@ -1,11 +1,11 @@
-"""Recent peak: the largest rate of the last w steps, with a margin, is what may come next.
+"""Recent peak: sizes for the largest rate of the last w steps plus a margin.
 
     demand = max of the rates of the last w steps x (1 + x),    k_i = least k with k mu_i > demand x v_i
 
-The window is one of time (w steps of ``step_s``), so that early, late and missing ticks do no harm: a rate counts
+The window is one of time (w steps of ``step_s``), so that early, late and missing ticks do not matter: a rate counts
 while it is younger than the window. mu_i is the topology's, one processor's rate as learned so far; v_i are the
-operator's visits per row of the pipeline's rate. Told the capacity curve of the whole pipeline, it takes the least m
-whose capacity is above the demand instead, and spreads them.
+operator's visits per row of the pipeline's rate. Given the capacity curve of the whole pipeline, it instead spreads the
+least m machines whose capacity is above the demand.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class SeenRate:
 
 @dataclass(frozen=True, slots=True)
 class RecentPeak:
-    """``window_steps`` is w, ``margin`` is x. The larger either, the safer and the dearer.
+    """The policy. ``window_steps`` is w, ``margin`` is x; larger values are safer and more expensive.
 
-    ``curve_per_s``, where it is known, is what 0, 1, 2, ... machines sustain.
+    ``curve_per_s``, if known, is the capacity of 0, 1, 2, ... machines.
 
     >>> from sluicegate.domain import Edge, Observation, Operator, Topology
     >>> one = Topology("t", (Operator("a", 100.0),), (Edge("source", "a"),))
@@ -64,7 +64,7 @@ class RecentPeak:
 
     def propose(self, memory: tuple[SeenRate, ...], situation: Situation) -> tuple[tuple[SeenRate, ...], Proposal]:
         since_s = situation.now_s - self.window_steps * self.step_s
-        # a rate exactly as old as the window is out, also where float rounding makes it a hair younger
+        # a rate exactly as old as the window is dropped, with a tolerance for float rounding
         kept = tuple(seen for seen in memory if seen.at_s > since_s + 1e-4 * self.step_s)
         seen_all = (*kept, SeenRate(situation.now_s, max(0.0, situation.arrivals_per_s)))
         peak = max(seen.rate_per_s for seen in seen_all)

@@ -3,11 +3,11 @@
     demand(t) = max of the w rates before t x (1 + x),    machines = least m with capacity[m] > demand
     on time = share of steps with capacity[machines that serve] > rate,   cost = machine steps paid for
 
-Nobody can run it, since w and x are chosen on the very trace they are judged on: it is a bound to beat. Two
+Not implementable, since w and x are chosen on the same trace on which they are evaluated: it is a bound to beat. Two
 protocols, both knowing only the rates of finished steps:
 
     "cycle": decided once a cycle (10 steps), ``ahead_steps`` (2) before it starts, for all of it
-    "free":  decided at every step; a machine serves ``ahead_steps`` after it was asked for and is paid for from then
+    "free":  decided at every step; a machine serves ``ahead_steps`` after its request and is paid for from the request
              on; stopping takes effect at once (those that still start up are stopped first)
 
 So under "free" the machines that serve at t are the least number wanted at any of the steps t - 2, t - 1, t.
@@ -34,7 +34,7 @@ MARGINS: tuple[float, ...] = tuple(i / 50 for i in range(21))
 
 @dataclass(frozen=True, slots=True)
 class GridPoint:
-    """How one window and margin fared."""
+    """The result of one window and margin."""
 
     window_steps: int
     margin: float
@@ -52,7 +52,7 @@ class GridAnswer:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Trial:
-    """The trace the grid is judged on, from ``first_step``."""
+    """The trace on which the grid is evaluated, from ``first_step``."""
 
     rates_per_s: Floats
     capacity_per_s: Floats
@@ -88,9 +88,9 @@ def cheapest_recent_peak(
 ) -> GridAnswer:
     """The cheapest window and margin that are on time in at least ``target`` of the steps.
 
-    ``capacity_per_s[m]`` is what m machines carry, m = 0, 1, 2, ...; it must not fall. ``noise`` multiplies it step
-    by step when a step is judged, not when it is decided. Steps before ``first_step`` are not judged: by default as
-    many as the longest window and the lead take, to the next cycle.
+    ``capacity_per_s[m]`` is the capacity of m machines, m = 0, 1, 2, ...; it must not fall. ``noise`` multiplies it
+    step by step in the evaluation, not in the decisions. Steps before ``first_step`` are not evaluated: by default as
+    many as the longest window and the lead take, rounded up to a cycle.
 
     >>> rates = np.tile([100.0, 120.0, 90.0, 150.0], 100)
     >>> answer = cheapest_recent_peak(
@@ -116,7 +116,7 @@ def cheapest_recent_peak(
 
 
 def machines_for(demand_per_s: Floats, capacity_per_s: Floats) -> Ints:
-    """The least m with ``capacity[m] > demand``, each; the largest m there is where none has.
+    """For each demand the least m with ``capacity[m] > demand``; the largest m if there is none.
 
     >>> machines_for(np.array([0.0, 9.9, 10.0, 99.0]), np.array([0.0, 10.0, 20.0])).tolist()
     [1, 1, 2, 2]
@@ -126,7 +126,7 @@ def machines_for(demand_per_s: Floats, capacity_per_s: Floats) -> Ints:
 
 
 def _past_peaks(rates: Floats, windows: Sequence[int]) -> list[tuple[int, Floats]]:
-    """For each window the largest of the rates before each step (0 before the first)."""
+    """For each window the largest of the rates before each step (0 at the first)."""
     peaks = np.zeros(len(rates))
     found: list[tuple[int, Floats]] = []
     for back in range(1, windows[-1] + 1):

@@ -1,13 +1,13 @@
-"""Spark core's dynamic allocation: as many executors as there are tasks to run, asked for in doubling steps.
+"""Spark core's dynamic allocation: enough executors for all tasks, requested in doubling steps.
 
     needed = ceil((pending tasks + running tasks) / slots per executor)
-    short of it: ask for 1, 2, 4, ... more at each step, never beyond what is needed; no longer short: back to 1
-    an executor that was idle for 60 s goes: what was not needed at any time of the last 60 s is given back
+    fewer than needed: request 1, 2, 4, ... more at each step, never more than needed; else: back to 1
+    an executor that was idle for 60 s is removed: what was not needed at any time of the last 60 s is released
 
-A step is one call: Spark's rounds follow its scheduler's clock (a second), ours the loop's. Where Spark does not
-report tasks we derive them: running tasks are the processors at work, k x utilisation; a pending task is the work
-one processor does in ``task_s``, so a queue of q rows is floor(q/(mu task_s)) of them. The executors' slots are spread
-over the operators so that the pipeline carries the highest rate.
+A step is one call: Spark's rounds have its scheduler's period (a second), ours the loop's. If Spark does not report
+tasks they are derived: running tasks are the busy processors, k x utilisation; a pending task is the work that one
+processor does in ``task_s``, so a queue of q rows is floor(q/(mu task_s)) of them. The executors' slots are spread over
+the operators so that the pipeline carries the highest rate.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sluicegate.policy.within_limits import proposal_within, spread_within
 
 @dataclass(frozen=True, slots=True)
 class CoreMemory:
-    """Executors asked for, how many more the next step may ask for, and what was needed lately (time, executors)."""
+    """Executors requested, how many more the next step may request, and recent needs as (time, executors)."""
 
     asked: int
     step: int
@@ -32,7 +32,7 @@ class CoreMemory:
 
 @dataclass(frozen=True, slots=True)
 class SparkCoreAllocation:
-    """``idle_s``: how long an executor may idle; longer keeps more. ``task_s``: the length of a derived task.
+    """The policy. ``idle_s``: how long an executor may idle; longer keeps more. ``task_s``: length of a derived task.
 
     >>> from sluicegate.domain import Edge, Observation, Operator, Topology
     >>> one = Topology("t", (Operator("a", 100.0),), (Edge("source", "a"),))
@@ -83,7 +83,7 @@ class SparkCoreAllocation:
 
 
 def _asked(memory: CoreMemory, needed: int) -> CoreMemory:
-    """More in doubling steps; fewer down to the most that was needed while the idle time lasts."""
+    """Increase in doubling steps; decrease to the largest need within the idle time."""
     if needed > memory.asked:
         return CoreMemory(min(needed, memory.asked + memory.step), memory.step * 2, memory.needed)
     largest = max(count for _, count in memory.needed)

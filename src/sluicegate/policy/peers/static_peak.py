@@ -1,9 +1,9 @@
-"""Static peak: sized once for the largest load that is expected, and never changed.
+"""Static peak: sized once for the largest expected load, never changed.
 
     k_i = least k with k mu_i > peak x v_i,    v_i the operator's visits
 
-The peak is given; if not, it is the largest the first look shows: the rate now, or the forecast's peak at the level
-of the goal's share of steps on time (99.5% where there is none).
+The peak is given; if not, it is the larger of the current rate at the first call and the forecast's peak at the level
+of the goal's share of on-time steps (99.5% without one).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LEVEL = 0.995
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """What was chosen at the first look."""
+    """The peak and processors chosen at the first call."""
 
     peak_per_s: float
     processors: Mapping[str, int]
@@ -29,7 +29,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class StaticPeak:
-    """``peak_per_s`` is the pipeline's rate to be sized for.
+    """The policy; ``peak_per_s`` is the pipeline rate to size for.
 
     >>> from sluicegate.domain import Edge, Observation, Operator, Topology
     >>> one = Topology("t", (Operator("a", 100.0),), (Edge("source", "a"),))

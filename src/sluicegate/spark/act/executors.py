@@ -1,11 +1,11 @@
-"""The executors of a running application, resized while its queries run.
+"""Resizes the executors of a running application while its queries run.
 
-More: Spark is asked for a total, which standalone, YARN and Kubernetes all understand, dynamic allocation being off
-(its own rules look at waiting tasks, and a stream that keeps up has none). Fewer: the total is lowered first, so that
-nobody fills the gap, then executors are decommissioned, host by host: they finish their tasks, hand their blocks to
-the others and leave. No task fails by it, provided the session was built with ``DECOMMISSION_CONF``.
+Scale-out: Spark is asked for a total, which standalone, YARN and Kubernetes all support. Dynamic allocation must be off
+(it scales on pending tasks, and a stream that keeps up has none). Scale-in: the total is lowered first, so that the
+master does not replace the executors, which are then decommissioned host by host: they finish their tasks, migrate
+their blocks to the others and exit. No task fails, provided the session was built with ``DECOMMISSION_CONF``.
 
-On a standalone master an application first takes all it may (``spark.cores.max``); ``resize`` brings it down.
+On a standalone master an application initially takes all it may (``spark.cores.max``); ``resize`` reduces it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _POLL_S = 0.25
 DECOMMISSION_CONF: Mapping[str, str] = MappingProxyType(
     {
         "spark.decommission.enabled": "true",
-        # A leaving executor hands its shuffle files and cached blocks to the others; else a batch in flight that needs
-        # them would have to make them anew.
+        # A decommissioned executor migrates its shuffle files and cached blocks; else an in-flight batch that needs
+        # them would have to recompute them.
         "spark.storage.decommission.enabled": "true",
         "spark.storage.decommission.shuffleBlocks.enabled": "true",
         "spark.storage.decommission.rddBlocks.enabled": "true",
-        # How often it looks for blocks left to hand over; with Spark's 30 s even an idle one takes that long to leave.
+        # How often it checks for blocks left to migrate; at Spark's 30 s even an idle executor needs that long to exit.
         "spark.storage.decommission.replicationReattemptInterval": "2s",
-        # A block handed over before the driver heard of it must not be taken for lost.
+        # A block that was migrated before the driver knew of it must not count as lost.
         "spark.storage.decommission.shuffleBlocks.bufferRacingMigrations": "true",
         "spark.stage.ignoreDecommissionFetchFailure": "true",
     }
@@ -43,7 +43,7 @@ DECOMMISSION_CONF: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Resize:
-    """What was done about a wanted number of executors: asked for, or drained (their ids), or refused, and why."""
+    """Result of a resize: executors requested, drained (their ids), or the refusal."""
 
     have: int
     want: int
@@ -54,7 +54,7 @@ class Resize:
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """The outcome of a wait; ``why`` says what may be amiss when the number was not reached."""
+    """Outcome of a wait; if the number was not reached, ``why`` gives the likely cause."""
 
     reached: bool
     have: int
@@ -70,15 +70,15 @@ class Executors:
         self._scheduler = Scheduler(spark)
 
     def all(self) -> tuple[Executor, ...]:
-        """Every registered executor with host and cores, those that are leaving too; none in local mode."""
+        """Every registered executor with host and cores, including draining ones; none in local mode."""
         return tuple(self._scheduler.executors()) if self._scheduler.has_executors else ()
 
     def ids(self) -> tuple[str, ...]:
-        """The ids of those that take tasks."""
+        """The ids of the executors that take tasks."""
         return tuple(executor.id for executor in self._active())
 
     def count(self) -> int:
-        """How many take tasks."""
+        """The number of executors that take tasks."""
         return len(self._active())
 
     def failed_tasks(self) -> int:
@@ -86,7 +86,7 @@ class Executors:
         return self._scheduler.failed_tasks()
 
     def resize(self, want: int, reason: str, first: Collection[str] = ()) -> Resize:
-        """Ask for more executors or drain some, those on the hosts ``first``; returns at once, see ``wait_for``."""
+        """Request more executors or drain some, on the hosts ``first`` if possible; does not wait, see ``wait_for``."""
         if want < 1:
             raise BadInput(f"{want} executors wanted: give at least 1, or stop the application")
         active = self._active()
@@ -96,9 +96,9 @@ class Executors:
         return self._set(want, active, leaving(active, len(active) - want, first), reason)
 
     def drain_host(self, host: str, reason: str = "its node stops", timeout_s: float = 300.0) -> tuple[str, ...]:
-        """Empty a host before its node stops: its executors are drained, not replaced, and waited for; their ids.
+        """Drain all executors of a host before its node stops, without replacing them; returns their ids once gone.
 
-        Where that cannot be, an error says why: whoever asked must keep the node.
+        Raises if the host cannot be drained: the caller must then keep the node.
         """
         active = self._active()
         leaving = [executor for executor in active if executor.host == host]
@@ -120,13 +120,13 @@ class Executors:
         return tuple(executor.id for executor in leaving)
 
     def wait_for(self, want: int, timeout_s: float) -> Waited:
-        """Wait until ``want`` executors take tasks and none is leaving any more."""
+        """Wait until ``want`` executors take tasks and none is draining."""
         if not self._scheduler.has_executors:
             return Waited(False, 0, 0, 0.0, self._local().why)
         return self._wait(lambda now: len(now) == want and not any(e.draining for e in now), timeout_s, want)
 
     def why_fewer(self, want: int) -> str:
-        """What may be amiss where fewer than ``want`` come; Spark's masters do not say more."""
+        """The likely cause if fewer than ``want`` executors start; Spark's masters do not report the reason."""
         cap = self._scheduler.setting("spark.cores.max")
         limit = f", or spark.cores.max={cap} allows no more" if cap else ""
         return f"the master has no free cores or memory for {want} executors{limit}"
@@ -174,16 +174,14 @@ class Executors:
         so_far = f"{have} executors and {leaving} leaving after {timeout_s:g} s"
         if want is None or have >= want:
             return so_far
-        cap = self._scheduler.setting("spark.cores.max")
-        limit = f", or spark.cores.max={cap} allows no more" if cap else ""
-        return f"{so_far}, {want} wanted: the master has no free cores or memory for more{limit}"
+        return f"{so_far}, {want} wanted: {self.why_fewer(want)}"
 
 
 def leaving(active: Sequence[Executor], count: int, first: Collection[str] = ()) -> list[Executor]:
-    """Host by host, so that nodes become free: those of the host with the fewest executors, then tasks, first.
+    """Choose ``count`` executors to drain, host by host, so that whole nodes become free.
 
-    Hosts that are to be left anyway go before all others. Of equals the newest go first, since the oldest hold the
-    warmest state.
+    Order of hosts: those in ``first``, then fewest executors, then fewest active tasks. On ties the newest go first,
+    since the oldest hold the warmest state.
     """
     hosts: dict[str, list[Executor]] = {}
     for executor in active:

@@ -1,9 +1,9 @@
-"""Executors, nodes and places brought to the plan: what it asks for is requested, and what came of it is reported.
+"""Applies the plan to executors and nodes: requests what it asks for, and reports what is there.
 
-Nothing is decided here. The plan says how many executors and nodes there should be, which nodes may go and where tasks
-should run (``control.capacity``). More nodes are started before more executors are asked for; executors are drained
-before the nodes they leave are. What was requested and what is there go into one small file that the controller reads,
-every change made into a log with the number of its decision.
+Nothing is decided here. The plan (``control.capacity``) says how many executors and nodes there should be, which nodes
+to stop and where tasks should run. Nodes are started before more executors are requested; executors are drained before
+their nodes are stopped. What was requested and what is there go into one small file that the controller reads; every
+change is logged with the number of its decision.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from sluicegate.spark.act.scheduler import Executor
 _EVERY_S = 1.0
 _AGAIN_AFTER_S = 30.0
 _NODES_EVERY_S = 10.0
-"""Asking for the nodes may be a call to a cloud."""
+"""Listing the nodes may be a call to a cloud API, so it is done rarely."""
 _DISTURBED_S = 5.0
-"""Batches that begin so long after an executor came or was made warm are still slower than they will be."""
+"""Batches that begin within this time after an executor started or warmed up are still slower than usual."""
 _STALE_S = 30.0
 _STARTUPS = 5
-"""The start-up time is the median of so many: with one, a single slow start would hold for the next decision."""
+"""The start-up time is the median of this many: with one, a single slow start would decide the next move."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """What a fleet reads and what it moves: the plan, executors, and nodes where there are any.
+    """What a fleet reads and acts on: the plan, executors, and nodes if there are any.
 
-    ``warm`` picks the executors that are, and sees to the others; ``disturbed`` is told until when batches are slow for
-    no reason of their own.
+    ``warm`` returns the warm executors and starts warming the others; ``disturbed`` is called with the time until which
+    batches are slow for external reasons.
     """
 
     plan: PlanFile
@@ -54,7 +54,7 @@ class Ends:
 
 
 class Fleet:
-    """Brings executors and nodes to the plan, from a thread; leaving the ``with`` block ends that."""
+    """Applies the plan to executors and nodes from a thread, until the ``with`` block ends."""
 
     def __init__(self, ends: Ends, shape: Shape, log: Path, seen: Path) -> None:
         self._ends, self._shape, self._log, self._seen = ends, shape, log, seen
@@ -81,7 +81,7 @@ class Fleet:
         self._thread.join(timeout=60)
 
     def wait_until_complete(self, timeout_s: float) -> bool:
-        """Until there are as many warm executors as were asked for, at the next look; whether that came in time."""
+        """Wait until a later step finds as many warm executors as requested; returns whether that was in time."""
         self._complete.clear()
         return self._complete.wait(timeout_s)
 
@@ -94,19 +94,19 @@ class Fleet:
             except SluicegateError as problem:
                 self._not_before_s = time.monotonic() + _AGAIN_AFTER_S
                 self._problem = str(problem)
-                self._report(*self._last)  # or nobody would learn why nothing comes
+                self._report(*self._last)  # so that the controller sees the reason
                 self._say(None, f"{problem}; tried again in {_AGAIN_AFTER_S:g} s")
 
     def step(self, now_s: float) -> None:
-        """One look at the plan: request what it asks for and is not there, and report."""
+        """Read the plan once, request what is missing, and report."""
         ends, plan = self._ends, self._ends.plan.read()
         have = ends.executors.count()
-        # before there is a decision: the least, which is what the session was started with
+        # before the first decision: the minimum, which the session was started with
         want = self._shape.within(plan.executors if plan.executors is not None else self._shape.least)
         self._look_at_nodes(now_s)
         if want > have and (want != self._requested or now_s >= self._again_s):
             if self._requested is not None and want != self._requested:
-                self._asked_s = now_s  # a node is part of what has to start; what a run begins with has one
+                self._asked_s = now_s  # start-up time includes the node's; the initial executors have nodes already
             self._more_nodes(plan, now_s)
             self._resize(plan, want, have, now_s)
         elif want < have or self._requested is None:
@@ -134,7 +134,7 @@ class Fleet:
             self._complete.set()
 
     def _started(self, plan: PlanInForce, took_s: float) -> None:
-        """All that was asked for is warm: that took so long."""
+        """Record the start-up time of a request whose executors are all warm."""
         self._asked_s = None
         self._startups = [*self._startups, took_s][-_STARTUPS:]
         self._say(plan, f"warm {took_s:.1f} s after they were asked for", startup_s=round(took_s, 2))
@@ -169,10 +169,10 @@ class Fleet:
         self._say(plan, f"nodes {here} -> {here + len(names)}: {', '.join(names)} started", nodes=here + len(names))
 
     def _fewer_nodes(self, plan: PlanInForce, now_s: float) -> None:
-        """Drain and stop the nodes that the plan gives back; start those it asks for beside its executors."""
+        """Drain and stop the nodes that the plan releases; start those it wants beyond what its executors need."""
         nodes, here = self._ends.nodes, self._nodes or ()
         used = {executor.host for executor in self._ends.executors.all()}
-        # an executor may have come there since it was decided: then the node stays, and the next decision knows
+        # an executor may have started there since the decision: the node then stays, and the next decision sees that
         leaving = [node.name for node in here if node.name in plan.leaving and node.host not in used]
         if nodes is not None and leaving and len(leaving) < len(here):
             nodes.stop(leaving)
@@ -207,11 +207,11 @@ class Fleet:
 
 
 def read_fleet(path: Path, now_s: float) -> FleetSeen | None:
-    """What was last reported, unless that is long ago."""
+    """Read the last report, unless it is stale."""
     try:
         told = json.loads(read_if_there(path) or "null")
         return None if told is None or now_s - float(told["at_s"]) > _STALE_S else _reported(told)
-    except DAMAGE:  # whoever brings executors writes it anew
+    except DAMAGE:  # the fleet will rewrite it
         return None
 
 

@@ -1,6 +1,6 @@
-"""How long each key group of a stateful operator takes, and the tasks that the plan gives them to.
+"""Measures the time of each key group of a stateful operator, and assigns groups to tasks as planned.
 
-The times go into the batch log; which task each group should go to is the loop's decision (``control.groups``).
+The times go into the batch log; the control loop decides which task each group goes to (``control.groups``).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from sluicegate.control.groups import owners_for
 
 _WEIGHT = 0.3
 _BATCHES = 4
-"""Fewer say nothing yet."""
+"""Batches needed before the loads are used."""
 
 
 @dataclass(slots=True)
 class GroupLoads:
-    """Of one operator. ``loads_s`` are seconds a batch, smoothed."""
+    """Key group loads of one operator. ``loads_s`` are smoothed seconds per batch."""
 
     number: int
     loads_s: list[float] = field(default_factory=list)
@@ -30,7 +30,7 @@ class GroupLoads:
     _before: tuple[int, ...] = ()
 
     def times(self, spark: SparkSession) -> Any:
-        """What the tasks of the next batch note their times in; what was noted so far is taken in."""
+        """The accumulators for the next batch's tasks; first takes in the times recorded so far."""
         if self._times is None:
             jvm: Any = spark.sparkContext._jvm
             self._times = jvm.sluicegate.GroupTimes(spark._jsparkSession, self.number)
@@ -42,13 +42,13 @@ class GroupLoads:
         return self._times
 
     def take(self, seconds: list[float]) -> None:
-        """One batch's times by group."""
+        """Add the times of one batch, by group."""
         old = self.loads_s or seconds
         self.loads_s = [a + _WEIGHT * (b - a) for a, b in zip(old, seconds, strict=True)]
         self.batches += 1
 
     def owners(self, k: int, planned: Sequence[int] = ()) -> tuple[int, ...]:
-        """The task of every group, from 0: as planned for so many tasks; else the last ones, with the fewest moved.
+        """The task number of every group: the plan's if it fits ``k`` tasks, else the last ones with the fewest moves.
 
         >>> groups = GroupLoads(4)
         >>> groups.owners(2), groups.owners(2, (1, 0, 1, 0)), groups.owners(3)
@@ -63,5 +63,5 @@ class GroupLoads:
 
     @property
     def told_s(self) -> tuple[float, ...]:
-        """The loads, once they are known."""
+        """The loads; empty until enough batches were measured."""
         return tuple(round(load_s, 6) for load_s in self.loads_s) if self.batches >= _BATCHES else ()

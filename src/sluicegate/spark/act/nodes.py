@@ -1,7 +1,7 @@
-"""Nodes, that is machines or processes on which executors run, started and stopped by a provider.
+"""Providers that start and stop nodes, that is machines or processes on which executors run.
 
-``LocalNodes`` are workers of a local cluster. ``CommandNodes`` are whatever a command line can start: a cloud's tool,
-an ssh script, a container. A node is always drained before it stops.
+``LocalNodes`` are workers of a local cluster. ``CommandNodes`` run command lines: a cloud's tool, an ssh script, a
+container. A node is always drained before it is stopped.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class NodeProvider(Protocol):
     """Starts and stops nodes."""
 
     def start(self, count: int) -> list[str]:
-        """Start nodes and wait until they are there; their names."""
+        """Start nodes and wait until they are up; returns their names."""
         ...
 
     def stop(self, names: Sequence[str]) -> None:
-        """Drain nodes, then stop them; names of nodes that are gone already do no harm."""
+        """Drain nodes, then stop them; names of nodes that are already gone are ignored."""
         ...
 
     def running(self) -> tuple[Vm, ...]:
@@ -33,7 +33,7 @@ class NodeProvider(Protocol):
         ...
 
     def host(self, name: str) -> str | None:
-        """What Spark calls the host of that node; ``None`` where that is not known."""
+        """Spark's name of that node's host; ``None`` if unknown."""
         ...
 
 
@@ -47,7 +47,7 @@ class LocalNodes:
     drain_limit_s: float = 300.0
 
     def start(self, count: int) -> list[str]:
-        """Start workers and wait until the master has them."""
+        """Start workers and wait until they are registered with the master."""
         return self.cluster.add_workers(count, self.cores, self.memory)
 
     def stop(self, names: Sequence[str]) -> None:
@@ -113,7 +113,7 @@ class CommandNodes:
         return self._came(lambda: [name for name in self._names() if name not in before], count)
 
     def stop(self, names: Sequence[str]) -> None:
-        """Drain and stop nodes one after the other, and wait until the list command names them no more."""
+        """Drain and stop nodes one after the other, and wait until the list command no longer names them."""
         here = [name for name in dict.fromkeys(names) if name in self._names()]
         for name in here:
             if self.drain is not None:
@@ -130,7 +130,7 @@ class CommandNodes:
         return tuple(found.values())
 
     def host(self, name: str) -> str | None:
-        """The node's name; where Spark calls its host otherwise, the node looks empty."""
+        """The node's name; if Spark uses another name for its host, the node appears to have no executors."""
         return name
 
     @property
@@ -149,7 +149,7 @@ class CommandNodes:
         return [vm.name for vm in self.running()]
 
     def _came(self, arrived: Callable[[], list[str]], count: int) -> list[str]:
-        """The nodes that came, once all have."""
+        """Wait until all ``count`` nodes are listed; returns their names."""
         if not wait_until(lambda: len(arrived()) >= count, self.patience_s, self.poll_s):
             raise EnvironmentLacks(
                 f"{len(arrived())} of {count} nodes came within {self.patience_s:g} s: the start command ended well, "

@@ -1,8 +1,8 @@
-"""A batch in k tasks: which key groups each takes, and the host or the one executor it should run on.
+"""Cuts a batch into k tasks, with the key groups and the preferred host or executor of each task.
 
-The rule by which Spark forms the k tasks of a coalesced batch may be given; ``sluicegate.Places`` in our jar is ours. A
-host, or an executor ("executor_HOST_ID", as Spark writes it), is a preference: where it has no free slot for
-``spark.locality.wait``, or is gone, Spark runs the task elsewhere.
+Spark accepts a custom coalescer for a batch; ours is ``sluicegate.Places`` in the jar. A host, or an executor
+("executor_HOST_ID" in Spark's notation), is a preference: if it is gone, or has no free slot for
+``spark.locality.wait``, Spark runs the task elsewhere.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def in_tasks(
     groups: GroupLoads | None = None,
     planned: Sequence[int] = (),
 ) -> DataFrame:
-    """The batch in ``k`` tasks on ``hosts``, taken in turn; Spark chooses what is not said.
+    """The batch in ``k`` tasks on ``hosts``, assigned round-robin; without hosts Spark chooses.
 
-    ``groups`` are those of a stateful operator: they go to the tasks that are ``planned``.
+    ``groups`` are the key groups of a stateful operator, ``planned`` the task of each.
     """
     if not hosts and groups is None:
         return batch.coalesce(k)

@@ -1,6 +1,6 @@
-"""The part of Spark's scheduler that has no Python interface: which executors there are, asking for more, draining one.
+"""Access to the part of Spark's scheduler without a Python API: list, request and drain executors.
 
-Everything untyped stays in here: objects behind py4j have no types.
+The untyped py4j objects stay inside this module.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sluicegate.errors import BadInput
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """One executor. A ``draining`` one finishes its tasks, takes no new ones, and leaves."""
+    """One executor. A ``draining`` one finishes its tasks, takes no new ones, and exits."""
 
     id: str
     host: str
@@ -43,7 +43,7 @@ class Scheduler:
 
     @property
     def has_executors(self) -> bool:
-        """Not in local mode, where the driver itself is the one executor."""
+        """False in local mode, where the driver itself is the only executor."""
         return not (self.master == "local" or self.master.startswith("local["))
 
     def setting(self, key: str) -> str | None:
@@ -51,7 +51,7 @@ class Scheduler:
         return self._context.getConf().get(key)
 
     def executors(self) -> list[Executor]:
-        """The executors that are registered, the driver left out."""
+        """The registered executors, without the driver."""
         backend = self._scala.schedulerBackend()
         ids = backend.getExecutorIds()
         registered = {str(ids.apply(i)) for i in range(ids.size())}
@@ -71,17 +71,17 @@ class Scheduler:
         ]
 
     def failed_tasks(self) -> int:
-        """Tasks that failed since the application began, on executors that left too."""
+        """Tasks that failed since the application began, including those on executors that have left."""
         listed = self._scala.statusStore().executorList(False)
         return sum(int(listed.apply(i).failedTasks()) for i in range(listed.size()))
 
     def ask_for(self, total: int) -> bool:
-        """Set how many executors the application wants; Spark starts what is missing and never removes."""
+        """Set the total executors the application wants; Spark starts missing ones and removes none."""
         nowhere = self._jvm().PythonUtils.toScalaMap({})
         return bool(self._scala.requestTotalExecutors(total, 0, nowhere))
 
     def drain(self, executor_id: str, reason: str) -> bool:
-        """Decommission an executor, leaving the wanted total alone; whether Spark took it on."""
+        """Decommission an executor without changing the requested total; returns whether Spark accepted."""
         jvm = self._jvm()
         told = jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo(reason, jvm.scala.Option.apply(None))
         return bool(self._scala.schedulerBackend().decommissionExecutor(executor_id, told, False, False))
@@ -91,7 +91,7 @@ class Scheduler:
 
 
 def _host(address: str) -> str:
-    """``HOST:PORT`` without the port; one that has just come has no port yet.
+    """``HOST:PORT`` without the port; a new executor may have no port yet.
 
     >>> _host("127.0.0.2:4040"), _host("127.0.0.2"), _host("[::1]:4040")
     ('127.0.0.2', '127.0.0.2', '[::1]')

@@ -1,7 +1,7 @@
-"""A new executor made warm before it takes part: its first tasks load classes and start Python, which takes seconds.
+"""Warms up new executors before they are used: their first tasks load classes and start Python, which takes seconds.
 
-Beside the batches, on its host, as many tasks as it has slots go through what the tasks of an operator go through:
-Parquet to Python and back. Until that is done nobody is seated there, so that no batch waits for a cold executor.
+Concurrently with the batches, as many tasks as the executor has slots run the same path as an operator's tasks: Parquet
+to Python and back. Until that is done no tasks are placed on it, so that no batch waits for a cold executor.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ROWS = 64
 
 
 class Warming:
-    """Knows which executors are warm; those that are there at its first look are."""
+    """Tracks which executors are warm; those present at the first call count as warm."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self._spark, self._folder = spark, folder
@@ -34,7 +34,7 @@ class Warming:
         self._begun: set[str] = set()
 
     def warm_of(self, executors: Sequence[Executor]) -> list[Executor]:
-        """Those that are warm. For the others warming has begun, in a thread for each."""
+        """The warm executors. Starts warming the others, in a thread for each."""
         if self._warm is None:
             self._warm = {executor.id for executor in executors}
         for executor in executors:
@@ -52,7 +52,7 @@ class Warming:
             for _ in range(_ROUNDS):
                 _through_all(self._spark, executor, folder)
         except (PySparkException, Py4JError):
-            pass  # it left, or Spark stops: a cold executor is slow, not wrong
+            pass  # the executor left, or Spark is stopping; a cold executor is only slow, so no error
         finally:
             shutil.rmtree(folder, ignore_errors=True)
             if self._warm is not None:

@@ -1,4 +1,4 @@
-"""What the driver writes of an attached application, read from its folder."""
+"""Reads the files that the driver writes about an attached application: settings, queries, slots and nodes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ _STALE_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """Who is attached. ``no_executors`` says why executors cannot be moved; ``touches`` whether tasks can."""
+    """The attached application and its options.
+
+    ``touches`` is whether tasks may be moved, ``no_executors`` the reason why executors cannot be, if there is one.
+    """
 
     name: str
     options: Options
     touches: bool = True
     no_executors: str | None = None
     unknown: tuple[str, ...] = ()
-    """Settings of ours that nothing reads."""
+    """``spark.sluicegate.*`` settings that nothing reads."""
 
     @classmethod
     def read(cls, layout: Layout) -> Application:
@@ -47,7 +50,7 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One streaming query. ``partitions`` bounds its tasks where it keeps state."""
+    """One streaming query. ``partitions`` is the upper bound of its tasks if it is stateful."""
 
     name: str
     active: bool
@@ -58,13 +61,13 @@ class Query:
     checkpoint: str = "CHECKPOINT"
 
     def graph(self, application: str) -> RunningGraph:
-        """As a pipeline of one operator: what the loop plans for."""
+        """The query as a pipeline of one operator, which is what the loop plans for."""
         node = Node(self.name, ("in",), ("out",), self.stateful, self.partitions, True, None)
         return RunningGraph(application, ("in",), (node,), ("out",))
 
 
 def queries_in(layout: Layout) -> dict[str, Query]:
-    """By name; those that ended too."""
+    """The queries of the application by name, including those that have ended."""
     told = _document(layout.description) or {}
     try:
         return {str(node["name"]): _query(node) for node in told.get("nodes", [])}
@@ -86,7 +89,10 @@ def _query(node: Mapping[str, Any]) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class ApplicationGround:
-    """What the application has: slots, executors (``None`` in local mode), nodes; queries in a batch, their files."""
+    """Resources and state of the application.
+
+    Task slots, executors (``None`` in local mode), nodes, which queries are in a batch (``busy``), their input files.
+    """
 
     slots: int = 1
     executor_cores: int = 1
@@ -97,7 +103,7 @@ class ApplicationGround:
 
     @classmethod
     def read(cls, layout: Layout, now_s: float) -> ApplicationGround | None:
-        """``None`` where the driver has written nothing lately."""
+        """Read the driver's last report; ``None`` if it is missing, damaged or older than 15 s."""
         told = _document(layout.nodes)
         try:
             return None if told is None or now_s - float(told["at_s"]) > _STALE_S else cls._of(told)
@@ -120,7 +126,7 @@ class ApplicationGround:
 
 
 def _document(path: Path) -> dict[str, Any] | None:
-    """What a file of the record holds; nothing where it is missing or damaged: the driver writes it anew."""
+    """Read a JSON object; ``None`` if the file is missing or damaged, since the driver will rewrite it."""
     try:
         found = json.loads(read_if_there(path) or "null")
     except (ValueError, RecursionError):

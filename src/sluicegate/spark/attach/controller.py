@@ -1,7 +1,7 @@
-"""The control loop beside an attached application: reads its folder, ticks every query, writes the plan and says why.
+"""The control loop of an attached application: reads its folder, ticks every query, writes the plan and the reasons.
 
-A process of its own (``python -m sluicegate.spark.attach.controller FOLDER``) that the driver's plugin starts. Killed
-at any moment, it leaves the last plan in force; started again, it learns from the batches that are logged.
+It runs in its own process (``python -m sluicegate.spark.attach.controller FOLDER``), which the driver's plugin starts.
+If it is killed, the last plan stays in force; after a restart it learns from the logged batches.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SETTLE_S = 20.0
 
 
 class AttachController:
-    """Drives ``loop.tick`` of every query of an application, and shares its executors among them."""
+    """Calls ``loop.tick`` for every query of an application and shares the executors among the queries."""
 
     def __init__(self, layout: Layout, application: Application) -> None:
         self._layout, self._application, self._options = layout, application, application.options
@@ -82,7 +82,7 @@ class AttachController:
         self._log(now_s, ground, wanted, moved)
 
     def rehearse(self) -> None:
-        """Have the models compiled while the application starts, with a query as they mostly are."""
+        """Run the models once on a typical query, so that they are compiled while the application starts."""
         slots = self._options.executors[1] if self._options.executors else 2
         usual = Query("rehearsal", True, True, slots, (), ())
         lane = Lane.of(self._layout, self._application, usual, slots, self._moves_executors)
@@ -106,7 +106,7 @@ class AttachController:
         return self._options.executors is not None and self._application.no_executors is None
 
     def _budget(self, ground: ApplicationGround) -> int:
-        """The processors there can be: with executors that come and go, of all that may come."""
+        """The most processors available: those of the most executors allowed if executors are moved, else the slots."""
         if self._options.executors is not None and self._moves_executors:
             return self._options.executors[1] * ground.executor_cores
         return ground.slots
@@ -121,7 +121,7 @@ class AttachController:
                 self.lanes[name] = lane
 
     def _share(self, now_s: float, budget: int) -> None:
-        """Where queries want more than there is the greedy divides it, and the governor damps that like any move."""
+        """Divide the budget greedily if the queries want more; the governor damps the result like any other move."""
         movable = {name: lane for name, lane in self.lanes.items() if lane.movable and lane.wants > 0}
         total = sum(lane.wants for lane in movable.values())
         if len(movable) < 2 or total <= budget:
@@ -138,7 +138,10 @@ class AttachController:
             lane.settle(k, why, verdict.refusals)
 
     def _executors_wanted(self, now_s: float, ground: ApplicationGround) -> int | None:
-        """As many as all tasks need, at once if more, after a while if fewer; ``None`` where they are not moved."""
+        """The executors that all tasks need; ``None`` if executors are not moved.
+
+        Scale-out takes effect at once, scale-in only after the settle window.
+        """
         if self._options.executors is None or not self._moves_executors or ground.executors is None:
             return None
         least, most = self._options.executors
@@ -175,7 +178,7 @@ class AttachController:
 
     def _log(self, now_s: float, ground: ApplicationGround, wanted: int | None, moved: Change | None) -> None:
         told = [lane for lane in self.lanes.values() if lane.decision is not None]
-        moving = [lane for lane in told if lane.decision is not None and lane.decision.moves]
+        moving = [lane for lane in told if lane.decision is not None and (lane.decision.moves or lane.decision.changes)]
         if moving or (moved is not None and self.acts and told):
             self._moves += 1
             document = _merged_decision([_decision(lane, self._moves) for lane in told], moving)
@@ -195,13 +198,13 @@ class AttachController:
             self._what_if.renew(told[0].state, told[0].state.situation, now_s)
 
     def _topics(self, now_s: float) -> dict[str, object]:
-        """Of queries that read Kafka: rows behind by partition, and which partitions are idle or stuck."""
+        """For queries that read Kafka: the lag by partition, and which partitions are idle or stuck."""
         known = {name: lane.observer for name, lane in self.lanes.items() if lane.observer.topics.known}
         told = {name: seen.topics.document(now_s, seen.batch_s) for name, seen in known.items()}
         return {"topics": told} if told else {}
 
     def _advice(self, ground: ApplicationGround) -> dict[str, object]:
-        """What only the user can do: fewer state partitions, where so many are waste."""
+        """Advice on what only the user can change: fewer state partitions, if the present number is wasteful."""
         most = self._budget(ground)
         told = {
             name: lane.observer.stores_advice(min(most, lane.query.partitions), lane.query.checkpoint)
@@ -211,7 +214,7 @@ class AttachController:
         return {"advice": lines} if lines else {}
 
     def _tick(self, now_s: float, ground: ApplicationGround, lanes: list[Lane]) -> dict[str, object]:
-        """One line a look: every query as an operator, all of them together as the pipeline."""
+        """The log line of one tick: every query as an operator, all of them together as the pipeline."""
         parts = [
             tick_document(lane.state, lane.seen, lane.decision, ground.executors)
             for lane in lanes
@@ -237,7 +240,7 @@ class AttachController:
 
 
 def _plan_in_force(layout: Layout) -> tuple[int, dict[str, Planned]]:
-    """What a controller before this one left."""
+    """The version and the processors of the plan that a previous controller left."""
     try:
         text = read_if_there(layout.plan)
         told = json.loads(text) if text else {}
@@ -254,7 +257,7 @@ def _decision(lane: Lane, number: int) -> dict[str, object]:
 
 
 def _merged_decision(parts: list[dict[str, object]], moving: list[Lane]) -> dict[str, object]:
-    """All that moved at one look, with the reasons of those that moved."""
+    """Merge the decisions of one tick into one, with the reasons of the queries that moved."""
     reasons = [reason for lane in moving for reason in _told_reasons(lane.decision, lane.name, len(parts) > 1)]
     return {
         **parts[0],
@@ -288,7 +291,7 @@ def _list(value: object) -> list[object]:
 
 @contextmanager
 def alone(layout: Layout) -> Iterator[None]:
-    """Only one controller decides for an application."""
+    """Hold the lock of the folder, so that only one controller decides for an application."""
     with (layout.folder / "controller.lock").open("a+", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -303,12 +306,12 @@ def alone(layout: Layout) -> Iterator[None]:
 
 
 def run(layout: Layout, parent: int | None) -> None:
-    """Tick until the application's driver is gone."""
+    """Tick until the application's driver has ended."""
     application = Application.read(layout)
     made = application.options.folder is None
     with alone(layout), registered(layout.folder, application.name, temporary=made):
         controller = AttachController(layout, application)
-        if not queries_in(layout):  # one that takes over has queries waiting
+        if not queries_in(layout):  # after a restart queries are already running: do not delay the first tick
             controller.rehearse()
         looks = Looks(application.options.interval_s)
         while parent is None or os.getppid() == parent:

@@ -1,4 +1,4 @@
-"""What is known of the files that an attached query reads: those waiting, when the recent ones came, rows in them."""
+"""Input files of an attached query: how many wait, when the recent ones arrived, and how many rows they hold."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _BATCHES = 20
 
 @dataclass(frozen=True, slots=True)
 class FilesSeen:
-    """One listing, made at ``at_s``: ``waiting`` files that no batch has taken, the oldest from ``oldest_s``.
+    """One listing, made at ``at_s``: ``waiting`` files that no batch has read, the oldest modified at ``oldest_s``.
 
-    ``came`` are (second, files, bytes) by the time they were last modified, of the last two minutes, read or not.
+    ``came`` are (second, files, bytes) by modification time over the last two minutes, whether read or not.
     """
 
     at_s: float
@@ -32,7 +32,7 @@ class FilesSeen:
         return cls(float(told["at_s"]), waiting, None if oldest is None else float(oldest), came, size)
 
     def came_within(self, window_s: float) -> tuple[int, int]:
-        """Files and bytes.
+        """Files and bytes that arrived within the last ``window_s`` seconds.
 
         >>> FilesSeen(100.5, 0, came=((89, 5, 90), (90, 5, 80), (91, 2, 70), (100, 1, 9))).came_within(10.0)
         (3, 79)
@@ -41,7 +41,7 @@ class FilesSeen:
         return sum(count for count, _ in recent), sum(size for _, size in recent)
 
     def per_s(self, window_s: float) -> tuple[float, float]:
-        """Files and bytes a second over the whole seconds of the window and the one that is under way.
+        """Files and bytes per second over the whole seconds of the window and the current, partial one.
 
         >>> FilesSeen(100.5, 0, came=(*((second, 2, 80) for second in range(60, 100)), (100, 1, 40))).per_s(10.0)
         (2.0, 80.0)
@@ -53,10 +53,10 @@ class FilesSeen:
 
 @dataclass(slots=True)
 class RowsInFiles:
-    """Learned from the batches that said which files they took.
+    """Estimates rows from files, learned from the batches whose files are known.
 
-    By bytes where those are known: a source that has more to say often writes larger files, not more of them, and a
-    mean by file would notice that only when the old batches are forgotten.
+    Uses rows per byte where sizes are known: when the load rises a writer often makes larger files rather than more of
+    them, which a mean of rows per file would follow only after the old batches have left the window.
     """
 
     batches: deque[tuple[int, int, int]] = field(default_factory=lambda: deque(maxlen=_BATCHES))
@@ -79,7 +79,7 @@ class RowsInFiles:
         return sum(rows for rows, _, _ in self.batches) / files if files else None
 
     def of(self, files: float, size: float) -> float | None:
-        """Rows in so many files of so many bytes together.
+        """Estimated rows in ``files`` files with ``size`` bytes in total.
 
         >>> known = RowsInFiles()
         >>> known.learn([{"rows": 300, "files": [[1.0, 3]], "bytes": 6000}])

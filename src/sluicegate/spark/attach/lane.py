@@ -1,4 +1,4 @@
-"""One attached query under the loop: observed, ticked, and what it wants of the processors that all share."""
+"""One attached query under the control loop: its observer, its loop state, and the processors it asks for."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ from sluicegate.spark.attach.options import Options
 from sluicegate.spark.controller import Control, settings_of
 
 STARTUP_S = 15.0
-"""From asking for an executor to its first warm task, as for pipelines."""
+"""Seconds from requesting an executor to its first warm task, as for pipelines."""
 _FINER = 4
-"""Tasks for each processor while executors are on their way. At half, one that comes finds less to take over; at
-double, batches pay for more tasks."""
+"""Tasks per processor while executors are starting. At half, a new executor finds fewer tasks to take over; at double,
+batches pay the overhead of more tasks."""
 _NEVER_FOLLOWED = 2
 _MOSTLY_READING = 0.5
 
 
 @dataclass(slots=True)
 class Lane:
-    """``promised``: its tasks may be moved. ``stuck`` counts plans that its stages did not follow.
+    """The control state of one query.
 
-    ``spreads``: its source is read in more tasks than it gives; that stays once begun, since where the work then shows
-    is behind the source. ``cut`` are the tasks that the plan in force cuts its batches into.
+    ``promised``: it has an SLO, so its tasks may be moved. ``stuck`` counts plans that its stages did not follow.
+    ``spreads``: its source is read in more tasks than it provides. This stays on once begun, because the work then
+    appears in the stages behind the source. ``cut`` is the number of tasks per batch in the plan in force.
     """
 
     query: Query
@@ -70,7 +71,7 @@ class Lane:
 
     @property
     def movable(self) -> bool:
-        """Whether the plan may say anything of it: it has a promise, told of a batch, and follows what is planned."""
+        """Whether the plan may change it: it has an SLO, a batch was observed, and its stages follow the plan."""
         return self.promised and bool(self.observer.learned) and self.stuck < _NEVER_FOLLOWED
 
     @property
@@ -79,7 +80,7 @@ class Lane:
 
     @property
     def asked(self) -> int:
-        """What was last asked for, though it may not run yet."""
+        """The processors last requested, which may not be in force yet."""
         return self.seen.asked.get(self.name, 0) if self.seen else 0
 
     @property
@@ -87,14 +88,14 @@ class Lane:
         return self.decision.running.get(self.name, self.running) if self.decision else self.running
 
     def tick(self, now_s: float, ground: ApplicationGround, query: Query, budget: int) -> Decision:
-        """Observe and decide for this query alone; what all may have together is settled after."""
+        """Observe and decide for this query alone; ``settle`` applies the shared budget afterwards."""
         self.query = query
         self._bound(budget)
         busy, files = ground.busy.get(self.name, False), ground.files.get(self.name)
         self.seen = replace(self.observer.observe(now_s, busy, self.planned, files), nodes=ground.nodes)
         self.state, decision = loop.tick(self.state, self.seen, now_s)
         self._notice_stuck(now_s)
-        if not self.options.pace:  # what is not in force is not told either
+        if not self.options.pace:  # a pace that is not applied must not be reported
             kept = tuple(change for change in decision.changes if not change.what.startswith("pace of"))
             decision = replace(decision, pace_s={}, changes=kept)
         elif decision.proposal is not None:
@@ -105,7 +106,7 @@ class Lane:
         return self.decision
 
     def _out_of_reach(self) -> tuple[Refusal, ...]:
-        """A promise that the user's own trigger interval breaks, whatever runs; none where we set it."""
+        """Latency bounds that the user's trigger interval makes unreachable; none if sluicegate sets the interval."""
         if self.options.pace:
             return ()
         every_s = float((self.observer.last or {}).get("trigger_s") or 0.0)
@@ -118,7 +119,7 @@ class Lane:
         )
 
     def claim(self) -> Claim:
-        """What it wants, and what it would have of more or fewer."""
+        """The processors it wants, and its predicted mean latency as a function of the processors it gets."""
         situation = self.state.situation
         bound_s = min(self.state.settings.goal.latency_bounds.values(), default=1.0)
         if situation is None:
@@ -132,7 +133,7 @@ class Lane:
         )
 
     def settle(self, processors: int, why: str, refusals: tuple[Refusal, ...] = ()) -> None:
-        """Take what the others leave."""
+        """Replace the decision by the query's share of the budget."""
         if self.decision is None or processors == self.wants:
             return
         have = self.asked
@@ -146,9 +147,9 @@ class Lane:
         )
 
     def _bound(self, budget: int) -> None:
-        """Never more tasks than state partitions; without state, than the source gives, unless it may be split.
+        """Limit the tasks: to the state partitions if stateful, else to the source's tasks unless it may be split.
 
-        Of topics: never more than have rows to read.
+        For topics that are not split: to the tasks that have rows to read.
         """
         given = budget if self.options.split else max(self.observer.most_tasks, 1)
         if not self.options.split and self.observer.helpful_tasks is not None:
@@ -159,7 +160,10 @@ class Lane:
             self.state = replace(self.state, settings=replace(self.state.settings, limits=limits))
 
     def _notice_stuck(self, now_s: float) -> None:
-        """What was planned does not come: where the tasks came and only executors lack, it is asked for again."""
+        """Give up on a plan that is not followed, and plan from what runs.
+
+        It counts as ``stuck`` only if the tasks did not follow; if only executors lack, they are requested again.
+        """
         planned, seen, last = self.planned, self.seen, self.observer.last
         if planned is None or seen is None or last is None or seen.rescaling or self.running == planned.processors:
             return
@@ -167,17 +171,17 @@ class Lane:
         self.planned = Planned(self.running, now_s)
 
     def plan(self, processors: int | None, now_s: float) -> None:
-        """What the plan in force says of it from now on."""
+        """Record the processors that the plan in force gives it."""
         if processors is None:
             self.planned = None
         elif self.planned is None or self.planned.processors != processors:
             self.planned = Planned(processors, now_s)
 
     def document(self, processors: int, awaited: bool) -> dict[str, object]:
-        """What the plan file says of it, for so many processors: stages, and with the user's leave pace and limits.
+        """Its entry in the plan file: tasks by stage and, if the user allows ``pace``, the interval and read limits.
 
-        While executors are ``awaited`` batches are cut finer: one that comes takes over what the batch under way has
-        not begun, where it would stand idle until the next.
+        While executors are ``awaited``, batches are cut into more tasks: a new executor can then run tasks of the
+        current batch that have not started, instead of being idle until the next batch.
         """
         found: dict[str, object] = asdict(OperatorPlan(processors))
         scan, spread = self.observer.scan_only, self._spread(processors)
@@ -194,7 +198,7 @@ class Lane:
         return found
 
     def _spread(self, processors: int) -> int:
-        """Tasks that read the source, where more than it gives help: reading is the larger part of the work."""
+        """Tasks to read the source with, if that is more than it provides and reading is most of the work; else 0."""
         enough = processors <= self.observer.source_tasks
         if not self.options.split or enough:
             self.spreads = False
@@ -203,10 +207,10 @@ class Lane:
         return processors if self.spreads else 0
 
     def _most_rows(self, processors: int) -> int:
-        """What one batch may take: what is done within the promise, and no less than three times what usually comes.
+        """Row limit of one batch: what can be processed within the SLO, but at least three times the usual batch.
 
-        A backlog taken whole would be one batch for minutes, in which nothing can be moved. A power of two, so that the
-        plan is not written anew for every look.
+        Unlimited, a backlog would become one batch of minutes, during which nothing can be moved. Rounded up to a power
+        of two, so that the plan is not rewritten at every tick.
         """
         situation, usual = self.state.situation, OperatorPlan().most_rows
         bounds = self.state.settings.goal.latency_bounds.values()
@@ -228,7 +232,7 @@ class Lane:
 
 
 def _infeasible(decision: Decision) -> tuple[Refusal, ...]:
-    """A promise that no number of processors within the limits keeps; what is planned comes nearest."""
+    """SLOs that no number of processors within the limits meets; the plan in that case comes nearest."""
     if decision.proposal is None or decision.proposal.feasible:
         return ()
     told = [reason for reason in decision.proposal.reasons if "out of reach" in reason]

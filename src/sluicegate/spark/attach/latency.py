@@ -1,18 +1,18 @@
-"""When the rows of a batch arrived, from progress reports alone; with that, latency needs no look at the rows.
+"""Estimates when the rows of a batch arrived, so that latency is measured without reading the rows.
 
-Kafka: the driver asks the broker for the end of every partition once a second; where it cannot, progress reports have
-it once a batch. These points are a curve from offsets to time for each partition; a row's place on it is when it
-arrived. Assumed: rows of a partition came evenly between two points, and every offset is a row (compacted and
-transactional topics have fewer rows than offsets).
+Kafka: the driver polls the broker for the end offset of every partition once a second; if it cannot, progress reports
+give it once per batch. These points form a curve from offset to time for each partition, on which the arrival time of a
+row is interpolated. Assumed: rows of a partition arrived evenly between two points, and every offset is a row
+(compacted and transactional topics have fewer rows than offsets).
 
-Files: Spark's log of the source has the files of every batch with the moment each was last modified. Assumed: a row
-arrived then, and files have equally many rows.
+Files: Spark's log of the source lists the files of every batch with their modification times. Assumed: a row arrived
+when its file was last modified, and all files have equally many rows.
 
-Other sources: a batch takes what came since the one before looked. Assumed: rows came evenly in that time, and the
-batch took all that was there (a read limit that leaves rows waiting makes the estimate too low). A query without an
-interval that was idle found its rows at once; one with an interval found what came since its last trigger.
+Other sources: a batch takes what arrived since the previous batch polled the source. Assumed: rows arrived evenly in
+that time, and the batch took all of them (a read limit that leaves a backlog makes the estimate too low). If the query
+was idle, rows arrived just before the batch started or, with a trigger interval, since its last trigger.
 
-A row's latency ends when the sink has its batch, before Spark's own commit.
+A row's latency ends when the sink has its batch, before Spark commits the batch.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from sluicegate.domain.births import Births
 from sluicegate.spark.kafka.curve import Line, OffsetCurve
 
 _POINTS = 12
-"""Points that stand for the rows of a stretch of time: a p95 is right within a twelfth of it."""
+"""Points that represent the rows of one stretch of time: a p95 is accurate to a twelfth of the stretch."""
 _IDLE_S = 0.25
-"""A pause between two batches that is longer than this was a wait for rows."""
+"""A longer pause between two batches means that the query was idle, waiting for rows."""
 
 ASSUMED = {
     "kafka": "rows of a partition arrived evenly between two looks at the broker (1 s), or, where it cannot be asked, "
@@ -41,7 +41,7 @@ ASSUMED = {
 class Stretch:
     """``rows`` that arrived evenly between two moments, in seconds since the epoch.
 
-    ``sampled`` where the load of their source is known without batches: by its end offsets, or by listing its files.
+    ``sampled`` if the load of their source is also measured outside batches: by end offsets, or by listing files.
     """
 
     from_s: float
@@ -62,18 +62,18 @@ class Stretch:
 
 @dataclass(slots=True)
 class ArrivalCurve:
-    """Of one query; takes its batches in order."""
+    """Arrival times of the rows of one query, whose batches must be given in order."""
 
     curve: OffsetCurve = field(default_factory=OffsetCurve)
     """Offsets of Kafka's partitions against time."""
     reports: bool = True
-    """Whether progress reports are all that the curve is made of; else somebody asks the broker."""
+    """Whether the curve is built from progress reports; else from polling the broker."""
     first_s: float | None = None
     looked_s: float | None = None
     ended_s: float | None = None
 
     def of(self, batch: Mapping[str, Any]) -> list[Stretch]:
-        """When the rows of one batch arrived, as its line in the log has it.
+        """When the rows of one batch arrived; ``batch`` is its line in the log.
 
         >>> def kafka(at, start, end, latest):
         ...     source = {"name": "t", "kafka": True, "rows": end - start, "start": start, "end": end, "latest": latest}
@@ -108,7 +108,7 @@ class ArrivalCurve:
         return max(self.looked_s, started_s - float(every_s)) if every_s else max(self.looked_s, started_s - _IDLE_S)
 
     def _by_files(self, source: Mapping[str, Any]) -> list[Stretch]:
-        """A file that is older than the first report is taken for new then, as offsets are."""
+        """Files older than the first report count as arrived at the first report, as with offsets."""
         assert self.first_s is not None
         each = int(source["rows"]) / sum(count for _, count in source["files"])
         came = [(max(float(at_s), self.first_s), count) for at_s, count in source["files"]]
@@ -130,7 +130,7 @@ class ArrivalCurve:
 
 
 def by_partition(offset: Any) -> dict[str, int]:
-    """Offsets as a report has them, by "topic/partition".
+    """Flatten the offsets of a progress report to "topic/partition" keys.
 
     >>> by_partition({"t": {"0": 5, "1": 7}}), by_partition(3), by_partition(None)
     ({'t/0': 5, 't/1': 7}, {'': 3}, {})
@@ -141,7 +141,7 @@ def by_partition(offset: Any) -> dict[str, int]:
 
 
 def offsets_in(offset: Any) -> float:
-    """All partitions of all topics added up, however the report nests them.
+    """The sum of the offsets over all partitions of all topics, whatever the nesting.
 
     >>> offsets_in({"t": {"0": 5, "1": 7}}), offsets_in(None), offsets_in(3)
     (12.0, 0.0, 3.0)
@@ -152,13 +152,13 @@ def offsets_in(offset: Any) -> float:
 
 
 def behind(batch: Mapping[str, Any]) -> float | None:
-    """Rows in the topics that the batch has not taken; ``None`` where no source says."""
+    """Rows in the topics that the batch did not read; ``None`` if no source reports it."""
     known = [source for source in batch["sources"] if source["kafka"] and source.get("latest")]
     return sum(max(offsets_in(s["latest"]) - offsets_in(s["end"]), 0.0) for s in known) if known else None
 
 
 def births(stretches: Iterable[Stretch]) -> Births:
-    """As the histogram that a pipeline's rows carry.
+    """Convert stretches to the histogram that a pipeline's rows carry.
 
     >>> births([Stretch(0.0, 12.0, 12.0)]).mean_s
     6.0

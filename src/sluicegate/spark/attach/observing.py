@@ -1,11 +1,11 @@
-"""What the loop sees of one attached query, from the lines that the driver writes of its batches.
+"""Builds the observation of one attached query from the batch lines that the driver logs.
 
-- arrivals: rows a second over the last seconds: of Kafka by what the topics grew, of files by those that came (both
-  whether read or not), of other sources by what batches took
-- queue length: Kafka's rows behind, by the broker or the last progress report; files waiting with as many rows as those
-  before; sources that do not say have none
-- service: rows, tasks at once and duration of every finished batch; the law is fitted from them
-- sojourn: the arrivals that ``latency`` works out, aged at the moment the sink had them
+- arrivals: rows per second over the last seconds: for Kafka the growth of the topics, for files the new files (both
+  whether read or not), for other sources the rows that batches read
+- queue length: Kafka's lag, from the broker or the last progress report; waiting files times the rows in earlier files;
+  unknown for sources that report neither
+- service: rows, concurrent tasks and duration of every finished batch, from which the batch cost law is fitted
+- sojourn: from the arrival times that ``latency`` estimates to the moment the sink had the rows
 - running: the tasks of the last batch that could run at once
 """
 
@@ -31,22 +31,22 @@ from sluicegate.spark.pipeline.observing import sojourn_of
 
 _WINDOW_S = 10.0
 _LISTED_S = 5.0
-"""The window where what comes is known whether a batch has taken it or not. At half, single files move processors; at
-double, a jump is seen five seconds later."""
+"""Rate window for sources whose arrivals are known before a batch reads them. At half, single files move processors; at
+double, a load step is seen five seconds later."""
 _LONGEST_WINDOW_S = 120.0
 _FEW_FILES = 6
-"""Where fewer came within the window it is made longer: a rate of one file in ten seconds says little."""
+"""With fewer files in the window it is made longer: a rate from one file in ten seconds is too noisy."""
 _FOLLOWS_S = 60.0
-"""How long what was planned may differ from what runs until it is taken for not to be had."""
+"""How long the tasks that run may differ from the plan before the plan counts as not followed."""
 _TELLING_BATCHES = 5
-"""So many warm batches say what commits of state stores take."""
+"""Warm batches needed before the commit times of state stores are used."""
 _SEEN_LATER_S = 1.0
-"""A batch that began so soon after a plan may have been planned before it."""
+"""A batch that began within this time after a plan was written may have been planned before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What the plan in force says of a query, and since when."""
+    """The processors that the plan in force gives a query, and since when."""
 
     processors: int
     since_s: float
@@ -54,7 +54,7 @@ class Planned:
 
 @dataclass(slots=True)
 class QueryObserver:
-    """Remembers where it left off in the query's log."""
+    """Observes one query; keeps its position in the query's log between calls."""
 
     name: str
     tail: Tail
@@ -80,11 +80,11 @@ class QueryObserver:
         return cls(name, Tail(layout.batches(name)), topics, ArrivalCurve(topics.curve))
 
     def observe(self, now_s: float, busy: bool, planned: Planned | None, files: FilesSeen | None = None) -> Observation:
-        """What happened since the last time. ``files`` as the driver listed them, for a query that reads files."""
+        """Observe what happened since the last call. ``files`` is the driver's listing, if the query reads files."""
         self.topics.look()
         self.arrivals.reports = self.topics.at_s is None
         self.records = tuple(self._whole())
-        # a clock that was set back tells nothing of the time between
+        # if the clock was set back, the elapsed time is unknown
         took_s, self.at_s = (now_s - self.at_s if self.at_s is not None and now_s > self.at_s else None), now_s
         if self.records:
             self.sojourn = sojourn_of(self.records) or self.sojourn
@@ -108,7 +108,7 @@ class QueryObserver:
 
     @property
     def all_kafka(self) -> bool:
-        """Whether all its rows come from topics, so that the broker knows all that arrives."""
+        """Whether all its sources are Kafka topics, so that the broker knows all arrivals."""
         return self.last is not None and all(source["kafka"] for source in self.last["sources"])
 
     @property
@@ -118,14 +118,14 @@ class QueryObserver:
 
     @property
     def helpful_tasks(self) -> int | None:
-        """How many tasks have rows to read, of a query whose widest stage reads topics; ``None`` where none bounds."""
+        """How many tasks have rows to read, if all stages read topics; ``None`` if there is no such bound."""
         stages = (self.last or {}).get("stages") or []
         if not self.all_kafka or any(stage["behind_shuffle"] for stage in stages):
             return None
         return self.topics.helpful_tasks(self.batch_s)
 
     def _behind(self, now_s: float) -> float | None:
-        """While a broker that was asked does not answer nothing is known: an old figure would pass for the present."""
+        """Kafka's lag in rows; unknown while a polled broker does not answer, since the last value would be stale."""
         if self.topics.at_s is not None:
             told = self.topics.behind(now_s)
             return None if told is None else float(told)
@@ -140,11 +140,11 @@ class QueryObserver:
 
     @property
     def ages(self) -> list[tuple[float, float]]:
-        """Latencies of the rows that came out since the last look, with their weights."""
+        """Latencies of the rows that came out since the last observation, with their weights."""
         return [age for record in self.records for age in record.born.ages_s(record.published_s)]
 
     def _whole(self) -> Iterator[BatchRecord]:
-        """The batches that were logged since; a line that is damaged costs that batch alone."""
+        """The batches logged since the last call; damaged lines are skipped."""
         for line in self.tail.lines():
             with contextlib.suppress(*DAMAGE):
                 yield self._record(json.loads(line))
@@ -167,14 +167,14 @@ class QueryObserver:
             self.commits.append(StoresSeen(partitions, rows, float(line["state_commit_s"]), took_s, at_once))
 
     def stores_advice(self, most_tasks: int, checkpoint: str) -> str | None:
-        """Whether fewer state partitions would do, by the batch with the median commit; ``None`` if not, or not yet."""
+        """Advice to use fewer state partitions, from the batch with the median commit time; ``None`` without any."""
         if len(self.commits) < _TELLING_BATCHES:
             return None
         usual = sorted(self.commits, key=lambda seen: seen.commit_s)[len(self.commits) // 2]
         return stores_advice(usual, most_tasks, checkpoint, bool((self.last or {}).get("rocksdb", True)))
 
     def _learn_stages(self, stages: Sequence[Mapping[str, Any]]) -> None:
-        """What of the work is reading sources, and in how many tasks they are read before anything was planned."""
+        """Learn the share of work spent reading sources, and in how many tasks they are read before the first plan."""
         reading = [stage for stage in stages if not stage["behind_shuffle"]]
         if not reading:
             return
@@ -185,7 +185,7 @@ class QueryObserver:
             self.source_tasks = max(self.source_tasks, *(int(stage["tasks"]) for stage in reading))
 
     def _rate(self, now_s: float, busy: bool, files: FilesSeen | None) -> float | None:
-        """Rows a second over a window that ends when the last batch looked, or now where the query is idle."""
+        """Rows per second over a window that ends at the start of the last batch, or now if the query is idle."""
         if self.last is None:
             return None
         looked_s = float(self.last["started_s"])
@@ -207,7 +207,7 @@ class QueryObserver:
         return rows / (until_s - since_s) + self.arrivals.curve.per_s(since_s, until_s) + (listed or 0.0)
 
     def _listed(self, files: FilesSeen | None) -> float | None:
-        """Rows a second in files that came, read or not."""
+        """Rows per second in new files, whether read or not."""
         if files is None:
             return None
         window_s = _LISTED_S
@@ -243,7 +243,7 @@ class QueryObserver:
         return min((done_s + (now_s - max(ended_s, since_s) if busy else 0.0)) / took_s, 1.0)
 
     def _telling(self) -> tuple[Batch, ...]:
-        """The batches to learn from: warm ones; until there is one, all but the very first, which compiles."""
+        """The batches to learn from: warm ones; until there is one, all but the very first, which compiles code."""
         found = []
         for record in self.records:
             if record.batch > 0 and record.rows > 0 and not (record.cold and self.learned.get(self.name)):
@@ -252,12 +252,12 @@ class QueryObserver:
         return tuple(found)
 
     def _running(self, now_s: float, planned: Planned | None) -> tuple[int, bool]:
-        """Tasks at once, and whether a change of them is under way: the next batch or executors are awaited."""
+        """Concurrent tasks, and whether a rescale is in progress (waiting for the next batch or for executors)."""
         seen = int(self.last["processors"]) if self.last is not None else 0
         if planned is None or self.last is None or seen == planned.processors:
             return seen, False
         if now_s - planned.since_s < _FOLLOWS_S:
             return seen, True
         fresh = float(self.last["started_s"]) > planned.since_s + _SEEN_LATER_S
-        # a query without rows has no batch to show what was planned
+        # an idle query runs no batch that could show the plan in force
         return (seen if fresh else planned.processors), False

@@ -1,4 +1,4 @@
-"""What a user asks of an attached application: as Spark settings, as words for spark-submit, and back."""
+"""The user's options for an attached application, converted to and from Spark settings."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ EXTENSION = "sluicegate.attach.Extension"
 _OF_A_QUERY = re.compile(r"query\.(.+)\.slo")
 _YES = ("true", "1", "yes")
 NO_PROMISE = "none"
-"""The promise of a query that is left alone though all others have one."""
+"""The SLO text of a query that is not to be controlled although all others are."""
 KEYS = ("slo", "executors", "policy", "observe", "pace", "split", "folder", "python", "controller", "interval_s")
-"""All that may follow the prefix, besides the promises of single queries."""
+"""All keys that may follow the prefix, besides the SLOs of single queries."""
 _MOST_NAME, _CUT_NAME = 100, 60
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The promise of all queries and of single ones, executors between least and most, and who decides.
+    """SLOs of all queries and of single ones, the least and most executors, and the policy that decides.
 
-    Without any promise it only observes: nobody said what is good enough. ``pace`` allows to move trigger intervals and
-    read limits, ``split`` to read a source in more tasks than it gives; both are the user's otherwise.
+    Without any SLO there is no target, so it only observes. ``pace`` allows changing trigger intervals and read limits,
+    ``split`` reading a source in more tasks than it provides; otherwise both stay as the user set them.
     """
 
     slo: tuple[str, ...] = ()
@@ -61,16 +61,16 @@ class Options:
 
     @property
     def own_slo(self) -> dict[str, tuple[str, ...]]:
-        """Promises of single queries, by the names that queries have in the record."""
+        """SLOs of single queries, by the names that queries have in the run folder."""
         return {plain_name(name): texts for name, texts in self.query_slo.items()}
 
     def slo_of(self, query: str) -> tuple[str, ...]:
-        """A query's own promise, else that of all."""
+        """A query's own SLO, else the common one."""
         return self.own_slo.get(query, self.slo)
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> Options:
-        """From Spark settings without their prefix.
+        """Parse Spark settings, given without their prefix.
 
         >>> Options.of({"slo": "p95=10s", "executors": "1:4", "query.clicks.slo": "mean=2s"}).slo_of("clicks")
         ('mean=2s',)
@@ -92,7 +92,7 @@ class Options:
         )
 
     def settings(self) -> dict[str, str]:
-        """As Spark settings, prefix and all; what is as by default is left out."""
+        """The options as Spark settings with the prefix; defaults are left out."""
         found = {
             "slo": ",".join(self.slo),
             "executors": f"{self.executors[0]}:{self.executors[1]}" if self.executors else "",
@@ -107,10 +107,10 @@ class Options:
 
 
 def spark_settings(options: Options) -> dict[str, str]:
-    """All that attaches an application: the jar, the plugin, the extension, what was asked, and draining."""
+    """All Spark settings that attach an application: jar, plugin, extension, the options, and decommissioning."""
     found = {
         "spark.jars": JAR,
-        "spark.driver.extraClassPath": JAR,  # where --jars replaces spark.jars, the plugin is found here
+        "spark.driver.extraClassPath": JAR,  # finds the plugin where --jars replaces spark.jars
         "spark.plugins": PLUGIN,
         "spark.sql.extensions": EXTENSION,
         f"{PREFIX}python": sys.executable,
@@ -122,7 +122,7 @@ def spark_settings(options: Options) -> dict[str, str]:
 
 
 def unknown(settings: Mapping[str, str]) -> tuple[str, ...]:
-    """Settings of ours that nothing reads, by their full names: a slip of the pen would go unnoticed.
+    """Full names of ``spark.sluicegate.*`` settings that nothing reads, so that a typo is reported.
 
     >>> unknown({"sol": "p95=10s", "slo": "p95=10s", "query.clicks.slo": "mean=1s"})
     ('spark.sluicegate.sol',)
@@ -132,7 +132,7 @@ def unknown(settings: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def plain_name(given: str) -> str:
-    """A query's name in the record, as the driver makes it (Queries.java): a folder's name too.
+    """A query's name in the run folder, safe as a folder name; the same rule as in Queries.java.
 
     >>> plain_name("clicks per page"), plain_name("клики")
     ('clicks_per_page', 'q-_____-dd28a37e')

@@ -1,4 +1,4 @@
-"""Attach from Python: a session that has the jar follows its load from the next query on."""
+"""Attaches and detaches a running Spark session from Python; the session needs sluicegate's jar."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sluicegate.errors import BadInput
 from sluicegate.spark.attach.options import PREFIX, Options, own_promise, range_from
 
 _ASKED = ("slo", "executors", "policy", "observe", "pace", "split")
-"""What every attach asks for anew; the folder and promises of single queries stay until others are named."""
+"""Settings that every attach replaces; the folder and SLOs of single queries stay until others are given."""
 
 
 def attach(
@@ -29,13 +29,13 @@ def attach(
     split: bool = False,
     query_slo: Mapping[str, str] | None = None,
 ) -> str:
-    """Attach the session's application; queries started from now on follow their load. Gives the record's folder.
+    """Attach the session's application, so that queries started from now on are scaled with their load.
 
-    ``slo`` is the promise, such as "p95=10s"; without one it only observes. ``query_slo`` has promises of single
-    queries by name, "none" for those to leave alone. ``executors`` are the fewest and the most: (1, 4), or "1:4".
-    ``pace`` allows to move trigger intervals and read limits, ``split`` to read sources in more tasks than they give.
-    An application that is attached already goes on with what is asked here. The session needs sluicegate's jar
-    (``spark.jars``); with the plugin configured as well, executors also report their load.
+    Returns the run folder. ``slo`` is the target, such as "p95=10s"; without one it only observes. ``query_slo`` maps
+    names of single queries to their SLOs, "none" for those not to control. ``executors`` are the fewest and the most:
+    (1, 4), or "1:4". ``pace`` allows changing trigger intervals and read limits, ``split`` reading sources in more
+    tasks than they provide. If the application is attached already, these options replace the earlier ones. The session
+    needs sluicegate's jar (``spark.jars``); if the plugin is configured too, executors also report their load.
     """
     promise = (slo,) if isinstance(slo, str) else tuple(slo or ())
     own = dict(own_promise(f"{name}={text}") for name, text in (query_slo or {}).items())
@@ -47,7 +47,7 @@ def attach(
         raise BadInput("this session lacks sluicegate's jar: start it with the words of `sluicegate conf`") from None
     asked = (*_ASKED, "query") if query_slo is not None else _ASKED
     if _set(context.conf(), asked, {f"{PREFIX}python": sys.executable, **options.settings()}):
-        jvm.sluicegate.attach.Attachment.detach()  # who is attached already was asked for something else
+        jvm.sluicegate.attach.Attachment.detach()  # an existing attachment runs with the old settings
     problem = jvm.sluicegate.attach.Attachment.attachSession(spark._jsparkSession)
     if problem:
         raise BadInput(f"not attached: {problem}")
@@ -55,7 +55,7 @@ def attach(
 
 
 def detach(spark: SparkSession) -> None:
-    """From the next batch on every query runs as Spark would run it; executors stay as they are."""
+    """Detach: from the next batch on Spark alone runs every query; executors stay as they are."""
     jvm, _ = _jvm(spark)
     with suppress(Py4JError, TypeError):  # a session without the jar has nothing attached
         jvm.sluicegate.attach.Attachment.detach()
@@ -71,7 +71,7 @@ def _bounds(executors: tuple[int, int] | str | None) -> tuple[int, int] | None:
 
 
 def _set(conf: Any, asked: tuple[str, ...], wanted: Mapping[str, str]) -> bool:
-    """Spark's settings as they are wanted, without what an attach before this one set; whether that changes any."""
+    """Set ``wanted`` and remove what an earlier attach set; returns whether any setting changed."""
     given = {str(one._1()): str(one._2()) for one in conf.getAllWithPrefix(PREFIX)}
     left = [key for key in given if key.partition(".")[0] in asked and f"{PREFIX}{key}" not in wanted]
     for key in left:

@@ -1,8 +1,8 @@
-"""The words that attach an application, joined with what its user has set already.
+"""Builds the spark-submit arguments that attach an application, merged with what the user has set already.
 
-Four of the settings are lists that a second setting of the same key replaces: the user's jars, plugins, extensions and
-class path stay in front of ours. What they set is found in ``spark-defaults.conf``, in the file of
-``--properties-file`` and among the options for spark-submit that they hand over.
+Four of the settings are lists, and setting a key again replaces the whole list: so the user's jars, plugins, extensions
+and class path are kept in front of ours. The user's values are read from ``spark-defaults.conf``, from the file given
+with ``--properties-file``, and from the given spark-submit options.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ _LISTS: Mapping[str, str] = {
     "spark.sql.extensions": ",",
     "spark.driver.extraClassPath": os.pathsep,
 }
-"""Settings that are lists, with what stands between two."""
+"""Settings that are lists, with their separators."""
 _OPTIONS: Mapping[str, str] = {"--jars": "spark.jars", "--driver-class-path": "spark.driver.extraClassPath"}
-"""Options of spark-submit that go before the setting of the same meaning, so that ours would be lost."""
+"""Options of spark-submit that override the setting of the same meaning, so that ours would be lost."""
 _UNSAFE = re.compile(r"[\s*?\[]")
-"""Characters at which a shell cuts or changes the words of an unquoted $(...)."""
+"""Characters on which a shell splits or expands the words of an unquoted $(...)."""
 _IN_A_KEY, _ESCAPED = re.compile(r"([\\\s=:#!])"), r"\\\1"
 _LINE = re.compile(r"([^\s=:]+)[\s=:]\s*(.*)")
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the user has set: settings that are lists, and their other words for spark-submit as they are."""
+    """What the user has set: list settings, and all other spark-submit arguments unchanged."""
 
     lists: Mapping[str, str]
     words: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, words: Sequence[str], environ: Mapping[str, str]) -> Given:
-        """From options for spark-submit, and the defaults that spark-submit will read.
+        """Parse spark-submit options, and the defaults files that spark-submit will read.
 
         >>> Given.of(["--jars", "a.jar", "--conf", "spark.plugins=P", "--name", "x"], {}).lists
         {'spark.jars': 'a.jar', 'spark.plugins': 'P'}
@@ -64,7 +64,7 @@ class Given:
 
 
 def joined(ours: Mapping[str, str], given: Given) -> dict[str, str]:
-    """Our settings, behind what the user has of the same lists.
+    """Our settings, with the user's list entries in front of ours.
 
     >>> joined({"spark.plugins": "ours"}, Given({"spark.plugins": "theirs"}))
     {'spark.plugins': 'theirs,ours'}
@@ -78,7 +78,7 @@ def joined(ours: Mapping[str, str], given: Given) -> dict[str, str]:
 
 
 def as_words(settings: Mapping[str, str], given: Given) -> str:
-    """One line for $(...) behind spark-submit: a shell takes it apart at blanks, so none may be within a word."""
+    """One line for ``spark-submit $(...)``: the shell splits it at blanks, so no word may contain one."""
     words = [*given.words, *(word for key, value in settings.items() for word in ("--conf", f"{key}={value}"))]
     for word in words:
         if _UNSAFE.search(word):
@@ -90,7 +90,7 @@ def as_words(settings: Mapping[str, str], given: Given) -> str:
 
 
 def as_properties(settings: Mapping[str, str]) -> str:
-    """A file for ``spark-submit --properties-file``, as Java reads properties."""
+    """The text of a ``spark-submit --properties-file`` in Java's properties format."""
     lines = (f"{_IN_A_KEY.sub(_ESCAPED, key)} {_value(value)}" for key, value in settings.items())
     return "\n".join(["# spark-submit --properties-file THIS --load-spark-defaults ...", *lines])
 
@@ -100,7 +100,7 @@ def _value(text: str) -> str:
 
 
 def _options(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """Options with their values; ``--name=value`` is one too, as for spark-submit."""
+    """Options with their values, including the ``--name=value`` form, as spark-submit parses them."""
     left = list(words)
     while left:
         option = left.pop(0)
@@ -116,7 +116,7 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
 
 
 def _defaults(environ: Mapping[str, str]) -> list[Path]:
-    """The file that spark-submit reads by itself."""
+    """The ``spark-defaults.conf`` that spark-submit reads by default, if there is one."""
     home = environ.get("SPARK_HOME")
     folder = environ.get("SPARK_CONF_DIR") or (str(Path(home) / "conf") if home else None)
     path = Path(folder) / "spark-defaults.conf" if folder else None
@@ -124,7 +124,7 @@ def _defaults(environ: Mapping[str, str]) -> list[Path]:
 
 
 def _settings_in(path: Path) -> dict[str, str]:
-    """Those of a properties file that are lists."""
+    """The list settings of a properties file."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as problem:

@@ -1,10 +1,10 @@
-"""How far the topics of an attached query have come, and which of their partitions are idle or stuck.
+"""Tracks the offsets of an attached query's topics, and which of their partitions are idle or stuck.
 
-The driver asks the broker once a second and writes the latest offsets beside those that batches have been planned up
-to. Without an answer (the broker is away, or its client is not as expected) progress reports have to do.
+The driver polls the broker once a second and logs the latest offsets together with those that batches have been planned
+up to. If the broker cannot be polled (it is down, or its client is not as expected), progress reports are used instead.
 
-- *idle*: no row came for a while, and none waits. Its task in a batch has nothing to do.
-- *stuck*: rows wait, and no batch has taken one of them for a while, three batches at least.
+- *idle*: no row arrived for a while, and none waits. Its task in a batch has nothing to do.
+- *stuck*: rows wait, and no batch has read any of them for a while, at least three batches.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from sluicegate.runlog.batch_log import Tail
 from sluicegate.spark.kafka.curve import OffsetCurve
 
 _ANSWERS_S = 5.0
-"""The driver asks once a second: what is older than this is not the present any more."""
+"""An older answer is stale; the driver polls once a second."""
 _QUIET_S = 30.0
-"""How long nothing may come, or be taken, until a partition is idle or stuck. At half, bursts look idle."""
+"""Seconds without arrivals, or without reads, until a partition is idle or stuck. At half, bursty partitions count as
+idle between bursts."""
 _BATCHES = 3
-"""And how many batches may pass by rows that wait."""
+"""The same in batch durations; the longer of the two applies."""
 _WINDOW_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionSeen:
-    """``state`` is "flowing", "idle" or "stuck"; ``lag`` in rows that no batch has been planned for."""
+    """State of one partition: "flowing", "idle" or "stuck"; ``lag`` is the rows that no batch has been planned for."""
 
     name: str
     lag: int
@@ -42,7 +43,7 @@ class _Partition:
     taken: int | None
     came_s: float
     moved_s: float
-    """When a batch last took rows of it, or when rows began to wait."""
+    """When a batch last read rows from it, or when rows began to wait."""
 
     @property
     def lag(self) -> int:
@@ -51,14 +52,14 @@ class _Partition:
 
 @dataclass(slots=True)
 class TopicsSeen:
-    """What the broker told, as of the last look."""
+    """The broker's offsets as of the last poll."""
 
     tail: Tail
     curve: OffsetCurve = field(default_factory=OffsetCurve)
-    """By "topic/partition"; from progress reports where the broker is not asked."""
+    """By "topic/partition"; from progress reports if the broker is not polled."""
     at_s: float | None = None
     tasks: int = 0
-    """How many tasks a batch can have, as the connector is set; 0: no bound."""
+    """The most tasks of a batch under the connector's settings; 0: no bound."""
     problem: str | None = None
     partitions: dict[str, _Partition] = field(default_factory=dict)
     _totals: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=120))
@@ -73,7 +74,7 @@ class TopicsSeen:
     def _take(self, told: Mapping[str, Any]) -> None:
         at_s, latest = float(told["at_s"]), {str(key): int(n) for key, n in told["latest"].items()}
         self.curve.add(at_s, {key.partition("/")[2]: n for key, n in latest.items()})
-        if told.get("dated"):  # what waited before the first look: older than what is known of now
+        if told.get("dated"):  # ages of the backlog before the first poll: history, not the present state
             return
         self.at_s, self.tasks = at_s, int(told["tasks"])
         self._totals.append((at_s, sum(latest.values())))
@@ -96,13 +97,13 @@ class TopicsSeen:
         return self.at_s is not None and now_s - self.at_s <= _ANSWERS_S and self.problem is None
 
     def behind(self, now_s: float) -> int | None:
-        """Rows that no batch has been planned for; ``None`` where the broker does not say, or no batch has begun."""
+        """Rows that no batch has been planned for; ``None`` if the broker does not answer or no batch has begun."""
         if not self.answers(now_s) or any(one.taken is None for one in self.partitions.values()):
             return None
         return sum(one.lag for one in self.partitions.values())
 
     def per_s(self, now_s: float) -> float | None:
-        """Rows a second over the last seconds, also while no batch takes them."""
+        """Arriving rows per second over the last seconds, whether batches read them or not."""
         known = [(at_s, rows) for at_s, rows in self._totals if at_s >= now_s - _WINDOW_S]
         if not self.answers(now_s) or len(known) < 2:
             return None
@@ -110,19 +111,19 @@ class TopicsSeen:
         return max(after - before, 0) / (until_s - since_s) if until_s - since_s >= 2.0 else None
 
     def seen(self, batch_s: float) -> list[PartitionSeen]:
-        """Every partition; ``batch_s`` is how long a batch takes."""
+        """The state of every partition; ``batch_s`` is the duration of a batch."""
         quiet_s, at_s = max(_QUIET_S, _BATCHES * batch_s), self.at_s or 0.0
         return [PartitionSeen(key, one.lag, _state(one, at_s, quiet_s)) for key, one in self.partitions.items()]
 
     def helpful_tasks(self, batch_s: float) -> int | None:
-        """How many tasks of a stage that reads the topics have rows; ``None`` where the connector sets no bound."""
+        """How many tasks of a stage that reads the topics have rows; ``None`` if the connector sets no bound."""
         if not self.tasks or not self.partitions:
             return None
         busy = sum(one.state != "idle" for one in self.seen(batch_s))
         return max(min(self.tasks - len(self.partitions) + busy, self.tasks), 1)
 
     def document(self, now_s: float, batch_s: float) -> dict[str, object]:
-        """As a tick shows it; partitions without lag that flow are only counted."""
+        """The entry of the tick log; flowing partitions without lag are only counted."""
         seen = self.seen(batch_s)
         return {
             "partitions": len(seen),

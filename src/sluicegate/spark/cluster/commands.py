@@ -1,8 +1,8 @@
-"""Command templates: a command line of the user's with gaps for values of ours.
+"""Command templates: a user's command line with placeholders for our values.
 
-The template is split into words first and filled in afterwards, and no shell reads the result, so a value stays one
-word whatever it holds. A template may itself call a shell (``sh -c '...'``); values are therefore limited to characters
-that mean nothing to one.
+The template is split into words before it is filled in, and no shell parses the result, so a value always stays one
+word. A template may itself call a shell (``sh -c '...'``); values are therefore limited to characters without special
+meaning in a shell.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HARMLESS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._:/,@+=-]*")
 
 
 def is_harmless(value: str) -> bool:
-    """Whether a value is one word to every shell, and no option.
+    """Whether a value is a single word in every shell, and not an option.
 
     >>> is_harmless("spark://host:7077"), is_harmless("a;b"), is_harmless("-rf")
     (True, False, False)
@@ -30,7 +30,7 @@ def is_harmless(value: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CommandTemplate:
-    """A command with ``{gaps}``; ``what`` names it in errors. Other braces are left as they are.
+    """A command with ``{placeholders}``; ``what`` names it in errors. Other braces are left as they are.
 
     >>> CommandTemplate("start command", "echo '{name} of' {master}").filled(name="n-1", master="yarn")
     ['echo', 'n-1 of', 'yarn']
@@ -48,11 +48,11 @@ class CommandTemplate:
             raise BadInput(f"{self.what} is empty: give a command")
 
     def uses(self, gap: str) -> bool:
-        """Whether the template has this gap."""
+        """Whether the template has this placeholder."""
         return f"{{{gap}}}" in self.text
 
     def filled(self, **values: str) -> list[str]:
-        """The words of the command, the gaps filled in."""
+        """The words of the command with the placeholders filled in."""
         for gap, value in values.items():
             if self.uses(gap) and not is_harmless(value):
                 raise BadInput(f"{gap} is {value!r}: {self.what} takes letters, digits and ._:/,@+=- only")
@@ -61,9 +61,9 @@ class CommandTemplate:
         return [pattern.sub(lambda gap: values[gap[1]], word) for word in words] if pattern else words
 
     def run(self, limit_s: float, **values: str) -> str:
-        """Run the command; what it printed. A failure is an error with the last line the command left behind."""
+        """Run the command and return its output; a failure raises with the last line of its standard error."""
         words = self.filled(**values)
-        # Files, not pipes: a command may leave a process behind that keeps a pipe open for ever.
+        # Files, not pipes: a background process left by the command could keep a pipe open for ever.
         with TemporaryFile("w+", errors="replace") as out, TemporaryFile("w+", errors="replace") as problems:
             try:
                 code = subprocess.run(

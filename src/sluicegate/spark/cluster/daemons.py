@@ -1,7 +1,7 @@
-"""Processes that outlive the command that started them, and that are never mistaken for others.
+"""Starts, signals and stops processes that outlive the command that started them.
 
-A process number is used again sooner or later. A daemon is therefore known by its number and by when it was born: a
-signal goes out only where both still agree.
+The system reuses pids. A daemon is therefore identified by its pid and its start time: a signal is sent only if both
+still match.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from sluicegate.runlog.process_birth import born
 from sluicegate.spark.cluster.java import LOOPBACK
 
 POLL_S = 0.1
-# Below the range from which systems hand out ports to clients (32768 on Linux, 49152 elsewhere), so that no outgoing
-# connection takes a port between the look and its use.
+# Below the ephemeral port range (32768 on Linux, 49152 elsewhere), so that no outgoing connection takes a port between
+# the check and its use.
 _PORTS = range(20_000, 32_000)
 _TAIL_LINES = 3
 _TAIL_CHARACTERS = 400
@@ -31,7 +31,7 @@ _TAIL_CHARACTERS = 400
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """A process we started: its number, when it was born, the port it serves and where it logs."""
+    """A process we started: its pid, start time, port and log file."""
 
     name: str
     pid: int
@@ -41,11 +41,11 @@ class Daemon:
 
     @property
     def alive(self) -> bool:
-        """Whether this very process runs; one that ended, and another with its number, do not count."""
+        """Whether this process still runs; another process that reused its pid does not count."""
         return born(self.pid) == self.born
 
     def send(self, number: signal.Signals) -> None:
-        """Signal the process, if it is still the one that was started."""
+        """Signal the process, unless it has ended."""
         if self.alive:
             try:
                 os.kill(self.pid, number)
@@ -54,8 +54,8 @@ class Daemon:
 
 
 def launch(name: str, command: Sequence[str], environment: Mapping[str, str], log: Path, port: int) -> Daemon:
-    """Start a command in a session of its own, so that neither Ctrl-C nor the end of this process reaches it."""
-    # The shell hands the process over to init and ends: nobody has to wait for it here, and it leaves no zombie.
+    """Start a command in its own session, so that neither Ctrl-C nor the end of this process stops it."""
+    # The shell exits and init adopts the process: it needs no wait() here and leaves no zombie.
     detach = ["/bin/sh", "-c", '"$@" >>"$0" 2>&1 </dev/null & echo $!', str(log), *command]
     done = subprocess.run(detach, env=environment, capture_output=True, text=True, start_new_session=True, check=False)
     if done.returncode != 0 or not done.stdout.strip().isdigit():
@@ -65,7 +65,7 @@ def launch(name: str, command: Sequence[str], environment: Mapping[str, str], lo
 
 
 def stop(daemons: Iterable[Daemon], grace_s: float) -> None:
-    """End processes: asked first (SIGTERM), made to (SIGKILL) after ``grace_s``."""
+    """End processes: SIGTERM first, SIGKILL after ``grace_s``."""
     left = [daemon for daemon in daemons if daemon.alive]
     for daemon in left:
         daemon.send(signal.SIGTERM)
@@ -78,7 +78,7 @@ def stop(daemons: Iterable[Daemon], grace_s: float) -> None:
 
 
 def own_address(number: int) -> str:
-    """A loopback address for the ``number``-th process; the common one where the system has no others (macOS).
+    """A loopback address for the ``number``-th process; 127.0.0.1 if the system has no others (macOS).
 
     >>> own_address(0)
     '127.0.0.1'
@@ -88,7 +88,7 @@ def own_address(number: int) -> str:
 
 
 def free_port() -> int:
-    """A port of loopback nobody listens on."""
+    """A loopback port without a listener."""
     for port in random.SystemRandom().sample(_PORTS, 100):
         if _refused(port) is None:
             return port
@@ -96,7 +96,7 @@ def free_port() -> int:
 
 
 def require_free(port: int) -> int:
-    """``port`` itself, if a server can have it."""
+    """Return ``port`` if a server can bind it, else raise."""
     if not 1 <= port <= 65535:
         raise BadInput(f"port is {port}: give 1 to 65535")
     problem = _refused(port)
@@ -110,7 +110,7 @@ def require_free(port: int) -> int:
 
 def _refused(port: int, host: str = LOOPBACK) -> str | None:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as server:
-        # As Java does: a port whose last connection just closed is free.
+        # As Java does: a port in TIME_WAIT counts as free.
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             server.bind((host, port))
@@ -121,7 +121,7 @@ def _refused(port: int, host: str = LOOPBACK) -> str | None:
 
 
 def log_tail(daemon: Daemon) -> str:
-    """The last lines of a daemon's log that say something, in one line."""
+    """The last lines of a daemon's log, without blank lines and stack frames, joined into one line."""
     try:
         lines = Path(daemon.log).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as problem:

@@ -1,7 +1,7 @@
-"""Java and pip's Spark: where they are, and how one of Spark's own daemons is called.
+"""Locates Java and pip's Spark, and builds the command lines of Spark's daemons.
 
-Daemons are started through ``spark-class``, which knows the module options Java needs and then becomes that very Java
-process (``exec``), so the process number that was given out stays right.
+Daemons are started through ``spark-class``, which adds the module options Java needs and then replaces itself by Java
+(``exec``), so that its pid stays valid.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from sluicegate.errors import EnvironmentLacks
 
 LOOPBACK = "127.0.0.1"
 JAR = str(Path(__file__).parents[1] / "jvm" / "sluicegate.jar")
-# A master or a worker keeps lists of names, no rows: a quarter of the gigabyte Spark would give it is plenty.
+# A master or worker holds no rows, only lists of names: a quarter of Spark's default of 1 GB is enough.
 DAEMON_MEMORY = "256m"
-# The quick compiler and the plain collector: starting a process takes half the processor time. Right for daemons, which
-# compute little, and for executors that start on a machine whose cores the pipeline is using already.
+# C1 compiler and serial collector: starting a process takes half the CPU time. For daemons, which compute little, and
+# for executors that start on a machine whose cores the pipeline already uses.
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def find_java() -> Path:
-    """The Java to use: of ``JAVA_HOME`` where that is set, else the first one on the path."""
+    """The Java executable to use: from ``JAVA_HOME`` if set, else the first one on the path."""
     home = os.environ.get("JAVA_HOME")
     if home:
         java = Path(home) / "bin" / "java"
@@ -40,7 +40,7 @@ def find_java() -> Path:
 
 
 def spark_home() -> Path:
-    """The Spark of pip's PySpark, whatever ``SPARK_HOME`` says: driver and workers must be of one version."""
+    """The Spark of pip's PySpark, ignoring ``SPARK_HOME``: driver and workers must have the same version."""
     found = find_spec("pyspark")
     if found is None or found.origin is None:
         raise EnvironmentLacks("no PySpark found: install it with `pip install pyspark`")

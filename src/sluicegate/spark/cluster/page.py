@@ -1,4 +1,4 @@
-"""What a standalone master and its workers tell about themselves: the JSON form of their web pages."""
+"""Reads the state of a standalone master and its workers from the JSON form of their web pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PATIENCE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerPage:
-    """A worker as its master sees it; ``state`` in Spark's words (ALIVE, DECOMMISSIONED, DEAD)."""
+    """A worker as its master reports it; ``state`` is Spark's (ALIVE, DECOMMISSIONED, DEAD)."""
 
     host: str
     port: int
@@ -47,11 +47,11 @@ class MasterPage:
 
 
 def master_page(page: str, password: str) -> MasterPage | None:
-    """What the master says now; ``None`` if it does not answer."""
+    """The master's current state; ``None`` if it does not answer."""
     found = _document(page, password)
     if found is None or "activeapps" not in found:
         return None
-    # Of two entries of one port the later one counts: a dead worker stays listed beside the one that took its port.
+    # The entry with the latest heartbeat wins: a dead worker stays listed beside a new one on the same port.
     workers = [_worker(entry) for entry in sorted(found["workers"], key=lambda entry: int(entry["lastheartbeat"]))]
     applications = tuple(
         ApplicationOnPage(str(a["id"]), str(a["name"]), int(a["cores"]), str(a["state"])) for a in found["activeapps"]
@@ -82,7 +82,7 @@ def _worker(entry: Mapping[str, Any]) -> WorkerPage:
 
 def _document(page: str, password: str) -> dict[str, Any] | None:
     credentials = b64encode(f"sluicegate:{password}".encode()).decode()
-    # Straight there: the page is on loopback, and a proxy of the environment must not come between.
+    # A direct connection: the page is on loopback, so proxy settings in the environment must not apply.
     connection = HTTPConnection(urlsplit(page).netloc, timeout=_PATIENCE_S)
     try:
         connection.request("GET", "/json/", headers={"Authorization": f"Basic {credentials}"})

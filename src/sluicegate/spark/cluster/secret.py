@@ -1,7 +1,7 @@
-"""The secret of a cluster: whoever has it can run code as the cluster's owner, so only the owner can read it.
+"""Creates and reads the secret of a cluster, which allows running code as the owner, so only the owner may read it.
 
-It lies in a properties file (0600) that daemons read themselves and applications are given by ``spark-submit
---properties-file``; it stands on no command line, which other users can list. Every start of a master makes a new one.
+It is kept in a properties file (0600) that daemons read themselves and applications get with ``spark-submit
+--properties-file``; it is never on a command line, which other users can list. Every start of a master makes a new one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WRITABLE_BY_OTHERS = 0o022
 
 
 def properties_file(folder: Path) -> Path:
-    """What an application that is not ours gives spark-submit as ``--properties-file``."""
+    """The file that other applications pass to spark-submit as ``--properties-file``."""
     return folder.resolve() / _FILE
 
 
@@ -32,10 +32,10 @@ def new_secret(folder: Path) -> None:
     settings = {
         "spark.authenticate": "true",
         _SECRET: secret,
-        # What is sent between processes is encrypted with keys derived from the secret.
+        # Traffic between processes is encrypted with keys derived from the secret.
         "spark.network.crypto.enabled": "true",
         "spark.network.crypto.authEngineVersion": "2",
-        # The web pages have a password of their own: who listens on the port of a page that has gone learns only that.
+        # Web pages have a separate password: a process that takes over the port of an ended page learns only that one.
         "spark.sluicegate.OwnerPages.param.password": hashlib.sha256(f"pages {secret}".encode()).hexdigest(),
     }
     write_whole(properties_file(folder), "".join(f"{key} {value}\n" for key, value in settings.items()))
@@ -47,12 +47,12 @@ def forget_secret(folder: Path) -> None:
 
 
 def application_settings(folder: Path) -> Mapping[str, str]:
-    """The settings an application needs to be let in."""
+    """The settings an application needs to authenticate with the cluster."""
     return {key: value for key, value in _read(folder).items() if not key.startswith("spark.sluicegate.")}
 
 
 def page_password(folder: Path) -> str:
-    """What opens the web pages of master and workers."""
+    """The password of the web pages of master and workers."""
     return _read(folder)["spark.sluicegate.OwnerPages.param.password"]
 
 
@@ -67,7 +67,7 @@ def _read(folder: Path) -> dict[str, str]:
 
 
 def _require_own(folder: Path) -> None:
-    """Who can write to the folder could put a secret of their own there."""
+    """Refuse a folder that other users can write to: they could put their own secret there."""
     found = folder.stat()
     if found.st_uid != os.geteuid() or found.st_mode & _WRITABLE_BY_OTHERS:
         raise BadInput(f"{folder} can be written by other users, who could then run code as you: choose another folder")

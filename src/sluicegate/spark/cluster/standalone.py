@@ -1,9 +1,9 @@
-"""A standalone Spark cluster of local processes, from pip's PySpark alone: started, inspected, resized, stopped.
+"""Starts, inspects, resizes and stops a standalone Spark cluster of local processes, using pip's PySpark alone.
 
-Everything binds to loopback, where each worker has an address of its own if the system allows (Linux does): when a
-worker leaves, Spark forgets the shuffle files of its whole host. A folder remembers what runs, so one command may start
-a cluster and another one stop it. A worker leaves by being drained: a signal tells it to decommission, the master gives
-it nothing more, its executors finish their tasks and hand their blocks over, and only an empty worker is stopped.
+Everything binds to loopback. Each worker gets its own address if the system allows it (Linux does), because Spark drops
+the shuffle files of a whole host when a worker leaves. The running processes are recorded in a folder, so that one
+command can start a cluster and another stop it. A worker is removed by draining: a signal decommissions it, the master
+assigns nothing new to it, its executors finish their tasks and migrate their blocks, and an empty worker is stopped.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from sluicegate.spark.cluster.waiting import wait_until
 
 _POLL_S = 0.25
 _GRACE_S = 15.0
-# An executor does not start with less: Spark keeps 300 MB for itself and wants half as much again.
+# An executor does not start with less: Spark reserves 300 MB and requires 1.5 times that.
 _LEAST_MB = 512
-# Linux has SIGPWR, Spark's default; the others have SIGINFO, which nothing else uses in a Java process.
+# Linux has SIGPWR, Spark's default; other systems have SIGINFO, which Java does not use otherwise.
 _DRAIN = signal.Signals["SIGPWR" if hasattr(signal, "SIGPWR") else "SIGINFO"]
 _DAEMON_SETTINGS = {
-    # A port that is taken is an error to report, not a reason to serve on the next one, where nobody would look.
+    # A taken port must be an error: clients would not find a daemon that moved to the next port.
     "spark.port.maxRetries": "0",
-    # A second way in, without a password, that nobody here needs.
+    # The REST submission server has no password and is not needed.
     "spark.master.rest.enabled": "false",
-    # Pages show executors' logs, and can stop what runs: for the owner's eyes, and for looking only.
+    # Pages show executor logs and can stop applications: restrict them to the owner, and to reading.
     "spark.ui.filters": "sluicegate.OwnerPages",
     "spark.ui.killEnabled": "false",
     "spark.master.ui.decommission.allow.mode": "DENY",
@@ -58,7 +58,7 @@ class Cluster:
     patience_s: float = 120.0
 
     def up(self, workers: int, cores: int = 1, memory: str = "1g", port: int | None = None) -> ClusterStatus:
-        """A master with at least ``workers`` workers, all registered; what runs already is kept."""
+        """Start a master with at least ``workers`` registered workers; running ones are kept."""
         _require_size(workers, cores, memory)
         with sole_writer(self.folder):
             state = read_state(self.folder)
@@ -70,7 +70,7 @@ class Cluster:
             return status_of(self.folder, state, _already(missing, port, state))
 
     def down(self) -> tuple[str, ...]:
-        """End everything that runs, workers first; the names of what was ended."""
+        """Stop all processes, workers first; returns the names of those that were running."""
         with sole_writer(self.folder):
             state = read_state(self.folder)
             names = tuple(daemon.name for daemon in state.daemons if daemon.alive) if state else ()
@@ -78,21 +78,21 @@ class Cluster:
         return names
 
     def status(self) -> ClusterStatus | None:
-        """How the cluster is; ``None`` if none was started, or it was stopped."""
+        """The state of the cluster; ``None`` if none was started, or it was stopped."""
         state = read_state(self.folder)
         return None if state is None else status_of(self.folder, state, "")
 
     def worker_pids(self) -> tuple[int, ...]:
-        """The processes of the workers that run; executors are below them."""
+        """The pids of the running workers; executors are their child processes."""
         state = read_state(self.folder)
         return tuple(worker.pid for worker in state.workers if worker.alive) if state else ()
 
     def settings(self) -> Mapping[str, str]:
-        """What an application needs to be let in: it holds the secret, so it is for its Spark session alone."""
+        """The settings an application needs to connect; they hold the secret: pass them only to its Spark session."""
         return application_settings(self.folder)
 
     def add_workers(self, count: int, cores: int = 1, memory: str = "1g") -> list[str]:
-        """Start more workers and wait until the master has them; their names."""
+        """Start more workers and wait until they are registered; returns their names."""
         _require_size(count, cores, memory)
         with sole_writer(self.folder):
             before = self._running()
@@ -100,7 +100,7 @@ class Cluster:
         return [worker.name for worker in after.workers if worker not in before.workers]
 
     def retire_workers(self, names: Sequence[str], patience_s: float = 300.0) -> None:
-        """Drain workers, then stop them. One that is not empty in time goes on draining: call again to wait on."""
+        """Drain workers, then stop them. One not empty in time keeps draining: call again to wait longer."""
         state = self._running()
         leaving = [state.worker(name) for name in dict.fromkeys(names)]
         pages = self._worker_pages(state)
@@ -128,7 +128,7 @@ class Cluster:
         return state
 
     def _start(self, workers: int, cores: int, memory: str, port: int | None) -> ClusterState:
-        """A master and its first workers, or nothing at all."""
+        """Start a master and its first workers; if that fails, stop all of them."""
         try:
             return self._add(self._start_master(port), workers, cores, memory)
         except BaseException:
@@ -147,14 +147,14 @@ class Cluster:
         return state
 
     def _add(self, state: ClusterState, count: int, cores: int, memory: str) -> ClusterState:
-        """Start workers; if one does not come, those of this call are taken back. Lost ones are forgotten."""
+        """Start workers; if one fails, stop all of this call. Removes ended workers from the state."""
         state = state.without({worker.name for worker in state.workers if not worker.alive})
         added: list[Daemon] = []
         try:
             for _ in range(count):
                 number = state.started + 1
                 added.append(self._launch_worker(number, state.url, cores, memory))
-                # Written at once: should this process be killed now, `down` still finds the worker.
+                # Written at once, so that `down` finds the worker even if this process is killed now.
                 state = replace(state, workers=(*state.workers, added[-1]), started=number)
                 write_state(self.folder, state)
             self._await_all(added, lambda worker: _state_of(worker, self._page(state)) == "ALIVE")
@@ -181,7 +181,7 @@ class Cluster:
         return launch(name, command, daemon_environment(host, _DAEMON_SETTINGS), log, port)
 
     def _await_all(self, daemons: Sequence[Daemon], ready: Callable[[Daemon], bool]) -> None:
-        """Wait until daemons are ready; one that has ended is not waited for."""
+        """Wait until daemons are ready; raise if one has ended or is not ready in time."""
         wait_until(lambda: all(ready(d) or not d.alive for d in daemons), self.patience_s, _POLL_S)
         for daemon in daemons:
             if not daemon.alive:
@@ -194,7 +194,7 @@ class Cluster:
             self._forget_locked(workers)
 
     def _forget_locked(self, workers: Sequence[Daemon]) -> None:
-        """Stop workers and remember that they are gone."""
+        """Stop workers and remove them from the state; the caller holds the lock."""
         stop(workers, _GRACE_S)
         state = read_state(self.folder)
         if state is not None:
@@ -211,14 +211,14 @@ class Cluster:
         return master_page(state.page, page_password(self.folder))
 
     def _worker_pages(self, state: ClusterState) -> dict[int, str]:
-        """The page of every worker the master knows, by the worker's port."""
+        """The page address of every worker the master knows, by the worker's port."""
         page = self._page(state)
         if page is None:
             raise EnvironmentLacks(f"the master {state.url} does not answer, so nothing is drained: try again")
         return {port: seen.page for port, seen in page.workers.items()}
 
     def _is_empty(self, worker: Daemon, page: str | None, state: ClusterState) -> bool:
-        """Whether a worker can be stopped: it has ended, or is given nothing new and runs no executor."""
+        """Whether a worker can be stopped: it has ended, or is decommissioned and runs no executor."""
         if not worker.alive or page is None:
             return True
         gone = _state_of(worker, self._page(state)) in ("DECOMMISSIONED", "DEAD")
@@ -236,7 +236,7 @@ def _require_size(workers: int, cores: int, memory: str) -> None:
 
 
 def _already(missing: int, port: int | None, state: ClusterState) -> str:
-    """What is said of a cluster that was up before."""
+    """The status note for a cluster that was already up."""
     if missing > 0:
         note = f"was up already; {missing} worker(s) added"
     elif missing < 0:

@@ -1,4 +1,4 @@
-"""What a cluster's folder remembers: which processes were started, so that another command can find and end them."""
+"""The state file of a cluster: which processes were started, so that another command can find and stop them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FILE = "cluster.json"
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """A master, the port of its page, and its workers. ``started`` counts the workers there ever were."""
+    """A master, the port of its page, and its workers. ``started`` counts all workers ever started."""
 
     master: Daemon
     page_port: int
@@ -29,7 +29,7 @@ class ClusterState:
 
     @property
     def url(self) -> str:
-        """What an application gives Spark as its master."""
+        """The master URL for applications."""
         return f"spark://{LOOPBACK}:{self.master.port}"
 
     @property
@@ -39,7 +39,7 @@ class ClusterState:
 
     @property
     def daemons(self) -> tuple[Daemon, ...]:
-        """Workers first: the order in which they are stopped."""
+        """All processes in the order in which they are stopped: workers first."""
         return (*self.workers, self.master)
 
     def worker(self, name: str) -> Daemon:
@@ -51,7 +51,7 @@ class ClusterState:
         raise BadInput(f"the cluster has no worker {name!r}; it has {known}")
 
     def without(self, names: set[str]) -> ClusterState:
-        """The state once those workers are gone."""
+        """The state without those workers."""
         return replace(self, workers=tuple(daemon for daemon in self.workers if daemon.name not in names))
 
 
@@ -61,7 +61,7 @@ def default_folder() -> Path:
 
 
 def read_state(folder: Path) -> ClusterState | None:
-    """What was started in ``folder`` and not stopped; ``None`` if nothing was."""
+    """Read the state of the cluster in ``folder``; ``None`` if none was started, or it was stopped."""
     path = folder / _FILE
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -76,7 +76,7 @@ def read_state(folder: Path) -> ClusterState | None:
 
 
 def write_state(folder: Path, state: ClusterState | None) -> None:
-    """Remember ``state``, or with ``None`` that nothing runs; all at once, so that no reader sees half of it."""
+    """Write ``state`` atomically, or remove the file if it is ``None``."""
     path = folder / _FILE
     if state is None:
         path.unlink(missing_ok=True)
@@ -86,7 +86,7 @@ def write_state(folder: Path, state: ClusterState | None) -> None:
 
 @contextmanager
 def sole_writer(folder: Path) -> Iterator[None]:
-    """One command at a time changes a cluster; a second one waits for the first."""
+    """Hold the cluster's lock: one command at a time changes it, others wait."""
     try:
         owner_only_folder(folder)
         lock = owner_only_file(folder / "lock").open("w")

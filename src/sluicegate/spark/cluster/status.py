@@ -1,4 +1,4 @@
-"""How a cluster is: what its folder remembers, its processes, and its master's page, put together."""
+"""The status of a cluster, combined from its state file, its processes and its master's page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORDS = {"ALIVE": "alive", "DECOMMISSIONED": "draining"}
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
-    """One worker: ``alive``, ``draining`` (takes nothing new), ``unknown`` to the master, or ``lost`` (ended)."""
+    """One worker: ``alive``, ``draining`` (gets nothing new), ``unknown`` to the master, or ``lost`` (ended)."""
 
     name: str
     state: str
@@ -47,7 +47,7 @@ class ClusterStatus:
 
 
 def status_of(folder: Path, state: ClusterState, note: str) -> ClusterStatus:
-    """Ask the master, unless it has ended."""
+    """Build the status; the master is queried unless it has ended."""
     page = master_page(state.page, page_password(folder)) if state.master.alive else None
     return ClusterStatus(
         folder=folder,

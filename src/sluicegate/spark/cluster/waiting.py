@@ -1,4 +1,4 @@
-"""Waiting for something outside this process, but not for ever."""
+"""Polls a condition outside this process, with a timeout."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def wait_until(done: Callable[[], bool], patience_s: float, poll_s: float) -> bool:
-    """Look until ``done``, or until patience ends; whether it was done.
+    """Poll until ``done`` or until ``patience_s`` has passed; returns whether it was done.
 
     >>> wait_until(lambda: True, 0.0, 1.0), wait_until(lambda: False, 0.0, 1.0)
     (True, False)

@@ -1,4 +1,4 @@
-"""How far the readers of an edge are behind its writer, in rows; a writer that is too far ahead waits."""
+"""Backlog of an edge: how many rows its readers are behind its writer. A writer that is too far ahead waits."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from sluicegate.spark.edges.offsets import committed
 
 @dataclass(slots=True)
 class Head:
-    """How many rows an edge has carried in all, found by looking for the next manifest only."""
+    """Total rows that an edge has carried; a poll looks only for the next manifest."""
 
     edge: Edge
     next: int = 0
     rows: int = 0
     published_s: float | None = None
     per_s: float | None = None
-    """Rows a second from manifest to manifest, as of the last look; ``None`` where fewer than two are known."""
+    """Rows/s from manifest to manifest, as of the last poll; ``None`` with fewer than two of them."""
 
     def look(self) -> int:
-        """Rows that are new since the last look."""
+        """Poll the edge; returns the rows added since the last poll."""
         before, published_s = self.rows, self.published_s
         if not self.edge.has_more(self.next):
             self.per_s = None
             return 0
         if not self.edge.has(self.next) and (newest := self.edge.newest()) and newest.number >= self.next:
-            self._take(newest)  # what we had not seen was deleted meanwhile
+            self._take(newest)  # manifests not seen yet were deleted meanwhile
         for manifest in self.edge.present(self.next):
             self._take(manifest)
         fresh = self.rows - before
-        # Manifests come in lumps: how many fall between two looks is chance, how far apart they are is not.
+        # How many manifests fall between two polls is chance; the time between two manifests is not.
         apart_s = self.published_s - published_s if self.published_s is not None and published_s is not None else 0.0
         self.per_s = fresh / apart_s if apart_s > 0 else None
         return fresh

@@ -1,4 +1,4 @@
-"""Whether an edge is whole: checks against those who write and read it, and of its data. No Spark is needed.
+"""Checks that an edge is complete, against the checkpoints of its writer and readers. Spark is not needed.
 
 Each raises ``EdgeSpoiled`` with one line for the first fault it finds.
 """
@@ -10,7 +10,7 @@ from sluicegate.spark.edges.spoiled import manifest_spoiled
 
 
 def check_writer(edge: Edge, writer: str, finished: int | None) -> None:
-    """All that ``writer`` published is there; ``finished`` is the last batch it has committed."""
+    """Check that everything ``writer`` published exists; ``finished`` is its last committed batch."""
     manifests = edge.whole()
     newest = manifests[-1].number if manifests else -1
     if finished is not None and newest < finished:
@@ -18,7 +18,7 @@ def check_writer(edge: Edge, writer: str, finished: int | None) -> None:
 
 
 def check_reader(edge: Edge, reader: str, first: int) -> None:
-    """All that ``reader`` has yet to take, from manifest ``first`` on, is there."""
+    """Check that everything ``reader`` has yet to take, from manifest ``first`` on, exists."""
     manifests = edge.whole()
     newest = manifests[-1].number if manifests else -1
     if first > newest + 1:

@@ -1,8 +1,8 @@
-"""What every edge is to those who write, read and watch it, wherever its rows lie.
+"""The interface of an edge to its writer, readers and observers, independent of where its rows are stored.
 
-An edge is a chain of manifests, one for each batch of its writer, in a folder; a manifest names the rows of its batch.
-Only what a manifest names is on the edge, and it appears by one rename: that makes it exactly once, for files and for
-records of a topic alike. ``topic`` says where the rows are: ``None`` for Parquet files beside the manifests.
+An edge is a chain of manifests in a folder, one for each batch of its writer; a manifest names the rows of its batch.
+Only what a manifest names is on the edge, and it appears by one rename: that makes delivery exactly once, for files and
+for records of a topic alike. ``topic`` says where the rows are: ``None`` for Parquet files beside the manifests.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sluicegate.spark.edges.topic import KafkaTopic
 
 
 class Edge(Protocol):
-    """Any number of processes may read; one writes."""
+    """One process writes; any number may read."""
 
     @property
     def folder(self) -> Path: ...
@@ -29,12 +29,12 @@ class Edge(Protocol):
     def schema_json(self) -> str: ...
 
     def create(self, schema_json: str) -> None:
-        """Make the edge, or check that the one that is there carries the same columns, in the same place."""
+        """Create the edge, or check that an existing one has the same columns, in the same place."""
 
     def publish(
         self, number: int, files: Iterable[DataFile], born: Births, at_s: float, watermark_ms: int | None = None
     ) -> Manifest:
-        """Put a batch on the edge; one that is there already stays as it was published first."""
+        """Put a batch on the edge; one that is already published stays unchanged."""
 
     def manifest(self, number: int) -> Manifest | None: ...
 
@@ -61,7 +61,7 @@ class Edge(Protocol):
     def withdraw(self, number: int) -> None: ...
 
     def clean(self, until: int) -> int:
-        """Delete what every reader has committed; how many manifests those were."""
+        """Delete manifests before ``until``, which every reader has committed; returns how many."""
 
     def sweep(self, needed: Container[str] = ()) -> int:
-        """Remove data that no manifest names; how much that was."""
+        """Delete data that no manifest names; returns how much."""

@@ -1,7 +1,7 @@
-"""Putting rows on a pipeline's source edge from any Python program, without Spark: exactly once, in order.
+"""Puts rows on a pipeline's source edge from any Python program, without Spark: exactly once, in order.
 
-A feed that is opened again goes on after the last table that was published; whoever feeds asks ``published`` to know
-where to go on. Several feeds of one source take turns: each table gets a number of its own.
+A reopened feed continues after the last table that was published; ``published`` tells the program where to resume.
+Several feeds of one source take turns: each table gets a number of its own.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from sluicegate.spark.edges.manifest import DataFile
 
 _LOOK_EVERY_S = 0.1
 _ROW_GROUP_ROWS = 32_768
-"""Small groups, so that tasks which share a file decode little of it twice."""
+"""Small row groups, so that tasks which share a file decode little of it twice."""
 
 
 class Feed:
     """A writer to one source edge."""
 
     def __init__(self, folder: Path, readers: tuple[Path, ...] = (), most_behind: int = MOST_BEHIND) -> None:
-        """``readers`` are the checkpoints of those who read the source; ``append`` waits while they are far behind."""
+        """``readers`` are the checkpoints of the source's readers; ``append`` blocks while they are too far behind."""
         self._edge = FolderEdge(folder)
         self._backlog, self._most_behind = Backlog(self._edge, readers), most_behind
-        _ = self._edge.schema_json  # a feed to nowhere is refused at once
+        _ = self._edge.schema_json  # fails at once if there is no such edge
         self._next = self.rows = 0
         self._columns: pa.Schema | None = None
         self._never_null: tuple[str, ...] = ()
@@ -49,13 +49,13 @@ class Feed:
 
     @property
     def published(self) -> int:
-        """How many tables are on the edge, over all times it was fed."""
+        """Number of tables on the edge, over all feeds."""
         return self._next
 
     def append(self, table: pa.Table, born: Iterable[tuple[float, float]] | None = None) -> None:
-        """Publish a table, all of it or nothing; waits while the readers are too far behind.
+        """Publish a table, all of it or nothing; blocks while the readers are too far behind.
 
-        Its rows were born now unless (time, rows) pairs say otherwise.
+        ``born`` are (time, rows) pairs; by default all rows are born now.
         """
         self._check(table.schema)
         self._check_nulls(table)
@@ -77,7 +77,7 @@ class Feed:
             return ()
         (self._edge.folder / home).mkdir(parents=True)
         path = f"{home}/part-0.parquet"
-        # plain, as all that passes on an edge
+        # without compression and dictionaries, as all rows that pass an edge
         pq.write_table(
             table, self._edge.folder / path, compression="none", use_dictionary=False, row_group_size=_ROW_GROUP_ROWS
         )
@@ -85,11 +85,11 @@ class Feed:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Nobody else writes meanwhile, and ``_next`` is the first number that is free."""
+        """Hold the writers' lock, with ``_next`` at the first free number."""
         try:
             with (self._edge.folder / "feeding").open("w") as turn:
                 fcntl.flock(turn, fcntl.LOCK_EX)
-                # The newest manifest is never deleted: where the one before ours is gone, or ours is there, others fed.
+                # The newest manifest is never deleted: if ours exists, or the one before is gone, another feed wrote.
                 if self._edge.has(self._next) or (self._next and not self._edge.has(self._next - 1)):
                     self._find_end()
                 yield
@@ -121,7 +121,7 @@ class Feed:
         self._never_null = tuple(field.name for field in wanted if not field.nullable)
 
     def _check_nulls(self, table: pa.Table) -> None:
-        """Spark takes NOT NULL at its word, and would give a wrong answer."""
+        """Refuse nulls in a NOT NULL column: Spark does not check them, and would give a wrong answer."""
         for name in self._never_null:
             column = table.column(name)
             if column.null_count:

@@ -1,7 +1,7 @@
 """Checksums of data files: a CRC-32 for every block of a file, so that tasks which share it check what each reads.
 
-Executors compute them as they finish a file and check them as they read it (``spark/jvm/FileSums.java``); this is the
-same in Python, for feeds and for those who check a folder without Spark.
+Executors compute them as they finish a file and check them as they read it (``spark/jvm/EdgeSums.java``); this is the
+same in Python, for feeds and for checks of a folder without Spark.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sluicegate.spark.edges.spoiled import data_spoiled
 from sluicegate.spark.edges.topic import in_topic
 
 BLOCK_BYTES = 2**20
-"""A task reads up to two blocks more than its share: half as large saves that and doubles what manifests carry."""
+"""A task reads up to two blocks beyond its share: half the size halves that and doubles the checksums in manifests."""
 _DIGITS = 8
 
 
@@ -29,9 +29,9 @@ def sums_of(path: Path) -> tuple[int, str]:
 
 
 def check_size(edge: Path, number: int, file: DataFile) -> int:
-    """The bytes of a data file; refused where it is gone or has not the length it was written with.
+    """The size of a data file in bytes; raises if it is missing or its size has changed.
 
-    Records of a topic are counted as they are read.
+    For records of a topic 0: they are counted as they are read.
     """
     if in_topic(file.path):
         return 0
@@ -45,7 +45,7 @@ def check_size(edge: Path, number: int, file: DataFile) -> int:
 
 
 def check_file(edge: Path, number: int, file: DataFile) -> None:
-    """Reads all of a data file; refused where it is not as it was written."""
+    """Read all of a data file; raises if it is not as it was written."""
     check_size(edge, number, file)
     if file.sums is None:
         return

@@ -3,12 +3,12 @@
     edge.json                    the schema, as Spark writes it
     manifests/000000000042.json  what batch 42 put on the edge
     data/42-1f2e/part-*.parquet  its rows (a batch that failed leaves a folder that no manifest names)
-    newest, oldest               up to which manifest was published, and from which on none was deleted (``marks``)
+    newest, oldest               the newest published and the oldest undeleted manifest (``marks``)
 
-How far each reader has come is written in its checkpoint, and nowhere else.
+The position of each reader is in its checkpoint, and nowhere else.
 Exactly once: only what a manifest names is on the edge, a manifest appears by one rename, and its number is the
-writer's batch number; a batch that is run again finds its manifest there and publishes nothing.
-Nothing vanishes: a manifest that is missing or was changed is refused with ``EdgeSpoiled``, never skipped.
+writer's batch number; a rerun batch finds its manifest there and publishes nothing.
+No silent loss: a manifest that is missing or was changed is refused with ``EdgeSpoiled``, never skipped.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from sluicegate.spark.edges.topic import KafkaTopic
 
 @dataclass(frozen=True, slots=True)
 class FolderEdge:
-    """One edge. Any number of processes may read; one writes."""
+    """One edge. One process writes; any number may read."""
 
     folder: Path
 
     @property
     def topic(self) -> KafkaTopic | None:
-        """Where its rows are, if not in files."""
+        """The topic that holds its rows; ``None``: they are in files."""
         return None
 
     def create(self, schema_json: str) -> None:
-        """Make the folder, or check that the one that is there carries the same columns."""
+        """Create the folder, or check that an existing one has the same columns."""
         known = self._schema()
         if self.topic is None and (self.folder / "kafka.json").exists():
             raise BadInput(
@@ -100,7 +100,7 @@ class FolderEdge:
         return self.manifest_path(number).exists()
 
     def manifest(self, number: int) -> Manifest | None:
-        """The manifest, if it is there."""
+        """The manifest; ``None`` if it does not exist."""
         try:
             text = read_if_there(self.manifest_path(number))
             found = None if text is None else Manifest.from_json(text)
@@ -112,7 +112,7 @@ class FolderEdge:
         return found
 
     def need(self, number: int) -> Manifest:
-        """The manifest, which a reader's offset says is there."""
+        """The manifest, which must exist because a reader's offset names it."""
         found = self.manifest(number)
         if found is None:
             raise manifest_spoiled(self.folder, number, "is missing, and its reader's checkpoint asks for it")
@@ -129,9 +129,9 @@ class FolderEdge:
     def publish(
         self, number: int, files: Iterable[DataFile], born: Births, at_s: float, watermark_ms: int | None = None
     ) -> Manifest:
-        """Put a batch on the edge: one rename. A batch that is there already stays as it was published first.
+        """Put a batch on the edge by one rename; one that is already published stays unchanged.
 
-        A watermark never goes back: where the batch has an older one or none, it keeps that of the manifest before.
+        The watermark never goes back: if the batch has an older one or none, that of the manifest before is kept.
         """
         known = self.manifest(number)
         if known is not None:
@@ -147,19 +147,19 @@ class FolderEdge:
             number, filled, counted, born, at_s, watermark_ms if advances else known_ms, advances, before=seal
         )
         write_whole(self.manifest_path(number), manifest.to_json())
-        with contextlib.suppress(OSError):  # it is published, whatever becomes of the record
+        with contextlib.suppress(OSError):  # the batch is published even if the record cannot be written
             write_mark(self._newest, number)
         return manifest
 
     def begin_after(self, number: int, at_s: float) -> None:
-        """Let the first batch of an edge that its writer did not have before be the one after ``number``."""
+        """Start an edge that its writer did not have before: its first batch is the one after ``number``."""
         if self.numbers():
             return
         write_mark(self._oldest, number)
         write_whole(self.manifest_path(number), Manifest(number, (), 0, Births(), at_s).to_json())
 
     def numbers(self) -> list[int]:
-        """All manifests there are, in order. Lists the folder: for start-up and cleaning, never for a batch."""
+        """Numbers of all manifests, in order. Lists the folder: for start-up and cleaning, never for a batch."""
         found = (path.stem for path in (self.folder / "manifests").glob("*.json"))
         return sorted(int(stem) for stem in found if stem.isdigit())
 
@@ -168,7 +168,7 @@ class FolderEdge:
         return self.manifest(numbers[-1]) if numbers else None
 
     def present(self, number: int) -> Iterator[Manifest]:
-        """The manifests from ``number`` on, as far as they reach: costs what is new, not what there is."""
+        """The manifests from ``number`` up to the first one missing: costs what is new, not all there is."""
         before = None
         while (found := self.manifest(number)) is not None:
             self._check_link(before, found)
@@ -176,18 +176,18 @@ class FolderEdge:
             before, number = found, number + 1
 
     def since(self, number: int) -> Iterator[Manifest]:
-        """The same for a reader that needs them all: refused where they end before what was published does."""
+        """Like ``present``, for a reader that needs them all: raises if a published one is missing."""
         for found in self.present(number):
             yield found
             number = found.number + 1
         self.check_end(number)
 
     def check_end(self, number: int) -> None:
-        """Refuse an edge that lacks manifest ``number``, which was published. Two small files are looked at."""
+        """Raise if manifest ``number`` was published and is missing. Usually checks only two small files."""
         newest = read_mark(self._newest)
         if (newest is None or newest < number) and not self.has(number + 1):
             return
-        # Listed, since another machine's file system may show the record before it shows the manifest.
+        # Listed, since a shared file system may show the record before it shows the manifest.
         numbers = self.numbers()
         if number in numbers or number < self.oldest(numbers):
             return
@@ -195,7 +195,7 @@ class FolderEdge:
         raise manifest_spoiled(self.folder, number, f"is missing, and {newest + 1} were published")
 
     def oldest(self, numbers: Sequence[int]) -> int:
-        """The first manifest that was not deleted after every reader had committed it; ``numbers`` are there."""
+        """The first manifest that ``clean`` has not deleted; ``numbers`` are those that exist."""
         known = read_mark(self._oldest)
         return known if known is not None else min(numbers, default=0)
 
@@ -205,7 +205,7 @@ class FolderEdge:
         return newest is None or newest >= number or self.has(number)
 
     def whole(self) -> list[Manifest]:
-        """All manifests, in order, refused where one is missing or was changed. Reads them all: for start-up."""
+        """All manifests, in order; raises if one is missing or was changed. Reads them all: for start-up."""
         numbers = self.numbers()
         oldest, newest = self.oldest(numbers), read_mark(self._newest)
         end = max(numbers[-1] if numbers else -1, newest if newest is not None else -1) + 1
@@ -215,12 +215,12 @@ class FolderEdge:
             if manifest is not None:
                 self._check_link(found[-1] if found else None, manifest)
                 found.append(manifest)
-            elif number >= self.oldest(numbers):  # asked again: it may be deleted while we read
+            elif number >= self.oldest(numbers):  # read again: it may be deleted meanwhile
                 raise manifest_spoiled(self.folder, number, f"is missing, and {end} were published")
         return found
 
     def _check_link(self, before: Manifest | None, found: Manifest | None) -> None:
-        """Whether one follows the other; older versions wrote no chain."""
+        """Raise if ``found`` does not follow ``before``; older versions wrote no chain."""
         if before is None or found is None or not found.before:
             return
         if found.before != before.seal or found.rows_before != before.rows_after:
@@ -229,20 +229,20 @@ class FolderEdge:
             )
 
     def withdraw(self, number: int) -> None:
-        """Forget that manifest ``number`` was published: its batch is not committed, and is about to run again."""
+        """Undo the record that ``number`` was published if it is missing: its batch is not committed, and reruns."""
         if read_mark(self._newest) == number and not self.has(number):
             write_mark(self._newest, number - 1) if number else self._newest.unlink(missing_ok=True)
 
     def serves(self, first: int) -> bool:
-        """Whether a reader that has taken everything before manifest ``first`` can go on here and miss nothing."""
+        """Whether a reader that has taken everything before manifest ``first`` can continue here without loss."""
         numbers = self.numbers()
         return numbers[0] <= first <= numbers[-1] + 1 if numbers else first == 0
 
     def clean(self, until: int) -> int:
-        """Delete the manifests before ``until``, which every reader has committed; how many those were.
+        """Delete the manifests before ``until``, which every reader has committed; returns how many.
 
-        The newest one stays: it carries the count of rows on. The manifest goes before its files: a crash between the
-        two leaves files without a name, which the next start removes.
+        The newest one stays: it carries the row count. A manifest is deleted before its files: a crash between the two
+        leaves files that no manifest names, which the next start removes.
         """
         numbers = self.numbers()
         gone = [number for number in numbers[:-1] if number < until]
@@ -258,11 +258,11 @@ class FolderEdge:
     def _mark_oldest(self, number: int) -> None:
         try:
             write_mark(self._oldest, number)
-        except OSError:  # a full disk must not keep from making room: without a record the manifests themselves count
+        except OSError:  # a full disk must not prevent deletion: without a record the manifests themselves count
             self._oldest.unlink(missing_ok=True)
 
     def _homes(self, number: int) -> list[Path]:
-        """The folders with the files of a manifest; of one that cannot be read any more, all that have its number."""
+        """The folders with the files of a manifest; if it cannot be read, all folders with its number."""
         try:
             manifest = self.manifest(number)
         except EdgeSpoiled:
@@ -271,9 +271,9 @@ class FolderEdge:
         return [self.folder / "data" / name for name in named]
 
     def sweep(self, needed: Container[str] = ()) -> int:
-        """Remove data that no manifest names, but for the folders still ``needed``. Only while nobody writes.
+        """Delete data that no manifest names, except folders still ``needed``; only while nobody writes.
 
-        Nothing is removed from an edge that lacks a manifest: its data may still be restored.
+        Nothing is deleted from an edge that lacks a manifest: its data may still be restored.
         """
         kept = {Path(file.path).parts[1] for manifest in self.whole() for file in manifest.files}
         homes = (path for path in (self.folder / "data").iterdir() if path.name not in kept)
@@ -286,6 +286,6 @@ class FolderEdge:
 
 
 def _columns(schema_json: str) -> str:
-    """Names and types, without what Spark may change its mind about (nullability, metadata)."""
+    """Column names and types, without nullability and metadata, which Spark may change."""
     fields = json.loads(schema_json)["fields"]
     return ", ".join(f"{field['name']} {json.dumps(field['type']).strip(chr(34))}" for field in fields)

@@ -1,4 +1,4 @@
-"""Rows that stay on an edge, read as a plain table: exactly those that manifests name."""
+"""Reads the rows kept on an edge as a batch DataFrame: exactly those that manifests name."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from sluicegate.spark.edges.file_sums import check_size
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.manifest import Manifest
 from sluicegate.spark.edges.schema import schema_of
+from sluicegate.spark.edges.spoiled import file_spoiled
 
 
 def read_stream(spark: SparkSession, folder: Path, stream: str) -> DataFrame:
-    """All rows now on a stream whose edge is kept, as long as its sink keeps them; the pipeline may be running or not.
+    """A DataFrame of the rows that a kept stream holds now; the pipeline may be running or not.
 
-    Rows that are too old are not listed, and stay on the disk for a while yet: a query that began before can end.
+    Expired rows are not listed, but stay on disk for a while: a query that began before can finish.
     """
     edge = FolderEdge(Layout(folder).edge(stream))
     schema = schema_of(edge)
     files = {}
     for manifest in _listed(edge, _keep_s(folder, stream)):
         for file in manifest.files:
-            check_size(edge.folder, manifest.number, file)  # what it holds is checked as it is read
+            check_size(edge.folder, manifest.number, file)  # its contents are checked as they are read
             files[str(edge.folder / file.path)] = file
     if not files:
         return spark.createDataFrame([], schema)
@@ -42,11 +43,15 @@ def _listed(edge: FolderEdge, keep_s: float | None) -> list[Manifest]:
 
 
 def _keep_s(folder: Path, stream: str) -> float | None:
-    """How long the pipeline in ``folder`` keeps a stream's rows; ``None``: for good."""
-    kept: dict[str, float] = json.loads(read_if_there(Layout(folder).description) or "{}").get("keep_s", {})
-    return kept.get(stream)
+    """How long the pipeline in ``folder`` keeps a stream's rows; ``None``: forever."""
+    path = Layout(folder).description
+    try:
+        kept: dict[str, float] = json.loads(read_if_there(path) or "{}").get("keep_s", {})
+        return kept.get(stream)
+    except (ValueError, AttributeError):
+        raise file_spoiled("the pipeline's description", path, "is not what was written") from None
 
 
 def exact_paths(spark: SparkSession) -> DataFrameReader:
-    """A reader that takes paths as they are: in a folder named run[1] Spark would see a pattern."""
+    """A reader that takes paths literally: Spark would treat a folder named run[1] as a glob pattern."""
     return spark.read.option("__globPaths__", "false")

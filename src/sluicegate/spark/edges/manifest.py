@@ -19,7 +19,7 @@ from sluicegate.spark.edges.seal import opened, sealed
 class DataFile:
     """A Parquet file; ``path`` is relative to the edge's folder.
 
-    ``size`` in bytes, ``sums`` of its blocks (see ``file_sums``); neither is known of files of older versions.
+    ``size`` in bytes, ``sums`` of its blocks (see ``file_sums``); neither is known for files of older versions.
     """
 
     path: str
@@ -40,7 +40,7 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """See the file's docstring. ``published_s`` is in seconds since the epoch."""
+    """What one batch put on an edge. ``published_s`` is in seconds since the epoch."""
 
     number: int
     files: tuple[DataFile, ...]
@@ -48,13 +48,13 @@ class Manifest:
     born: Births
     published_s: float
     watermark_ms: int | None = None
-    """Of the rows up to this batch: none that comes later is older, but for late ones."""
+    """The watermark after this batch: rows that come later are not older, except late ones."""
     advances: bool = False
     """Whether the watermark is later than that of the manifest before."""
     before: str = ""
     """The checksum of the manifest before; empty for the first one, and where an older version wrote it."""
     seal: str = field(default="", compare=False)
-    """Its own checksum, once it was read."""
+    """Its own checksum, set when it is read."""
 
     @property
     def rows(self) -> int:
@@ -62,7 +62,7 @@ class Manifest:
 
     @property
     def matters(self) -> bool:
-        """Whether a reader has anything to do with it."""
+        """Whether a reader must process it: it has rows, or advances the watermark."""
         return self.rows > 0 or self.advances
 
     @property
@@ -86,7 +86,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, text: str) -> Manifest:
-        """What a text says; a ``ValueError`` tells what is wrong where it is not as it was written.
+        """Parse a manifest; ``ValueError`` says what is wrong if it is damaged.
 
         >>> one = Manifest(3, (DataFile("data/3/a.parquet", 7),), 10, Births.of([(1.0, 7.0)]), 2.0)
         >>> Manifest.from_json(one.to_json()) == one

@@ -1,4 +1,4 @@
-"""Which manifests a batch takes in, as Spark's own offset log says: the log is written before the batch runs."""
+"""Reads from Spark's offset log which manifests a batch takes; the log is written before the batch runs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from sluicegate.spark.edges.spoiled import EdgeSpoiled, file_spoiled
 
 
 def offset_of(edge: str, number: int) -> str:
-    """What a planner gives Spark to write down: a reader of ``edge`` has taken everything before ``number``."""
+    """The offset that a planner returns to Spark: a reader of ``edge`` has taken everything before ``number``."""
     return json.dumps({"edge": edge, "next": number, "check": _check(edge, number)})
 
 
 def next_of(offset: str) -> int:
-    """The manifest that comes next; a ``ValueError`` where the offset is not as it was written."""
+    """The number of the next manifest; ``ValueError`` if the offset was changed."""
     return _read(offset)[1]
 
 
@@ -40,7 +40,7 @@ def batch_range(checkpoint: Path, batch: int) -> dict[str, tuple[int, int]]:
 
 
 def place_of(checkpoint: Path, batch: int) -> str:
-    """Where the rows of a batch are, in words; nothing where they come from elsewhere, or it cannot be read."""
+    """Where the rows of a batch are, as text; empty if they come from elsewhere or the log cannot be read."""
     try:
         taken = {edge: span for edge, span in batch_range(checkpoint, batch).items() if span[0] < span[1]}
     except (EdgeSpoiled, OSError):
@@ -52,9 +52,9 @@ def place_of(checkpoint: Path, batch: int) -> str:
 
 
 def ends(checkpoint: Path, batch: int) -> dict[str, int]:
-    """One past the last manifest of each edge, as of ``batch``; lines of other sources are not ours to read.
+    """One past the last manifest of each edge, as of ``batch``; lines of other sources are ignored.
 
-    A query that reads an edge twice (a join with itself) has two lines for it: what both have taken counts.
+    A query that reads an edge twice (a self-join) has two lines for it: the smaller one counts.
     """
     path = checkpoint / "offsets" / str(batch)
     found: dict[str, int] = {}
@@ -69,7 +69,7 @@ def ends(checkpoint: Path, batch: int) -> dict[str, int]:
 
 
 def check_checkpoint_files(checkpoint: Path) -> None:
-    """Refuse a checkpoint of Spark's whose last files are not what Spark wrote; Spark itself would give a trace."""
+    """Refuse a Spark checkpoint whose last files are damaged; Spark itself would fail with a stack trace."""
     planned, finished = last_batch(checkpoint), last_committed(checkpoint)
     for folder, batch in (("offsets", planned), ("offsets", finished), ("commits", finished)):
         if batch is not None:
@@ -84,7 +84,7 @@ def check_checkpoint_files(checkpoint: Path) -> None:
 
 
 def _check_lines(checkpoint: Path, path: Path, header: bool = True) -> None:
-    """A version, then a line of JSON or a dash for each source; ``metadata`` is one line of JSON."""
+    """Check a log file: a version, then JSON or a dash for each source; ``metadata`` is one line of JSON."""
     try:
         lines = (read_if_there(path) or "").splitlines()
         if not lines:
@@ -101,7 +101,7 @@ def _check_lines(checkpoint: Path, path: Path, header: bool = True) -> None:
 
 
 def _check_id(checkpoint: Path) -> None:
-    """The query's own number, in words of which Spark would say only that they are wrong."""
+    """Check that ``metadata`` has the query's id, to give a clearer error than Spark's."""
     path = checkpoint / "metadata"
     try:
         uuid.UUID(str(json.loads(path.read_text(encoding="utf-8"))["id"]))
@@ -114,7 +114,7 @@ def _spoiled(checkpoint: Path, path: Path, what: str) -> EdgeSpoiled:
 
 
 def state_partitions(checkpoint: Path) -> int | None:
-    """In how many partitions the state of a query lies: the number of its key groups; ``None`` before its first batch.
+    """Number of state partitions of a query, its number of key groups; ``None`` before its first batch.
 
     Spark writes it into every entry of the offset log, and keeps to it.
     """
@@ -137,7 +137,7 @@ def last_committed(checkpoint: Path) -> int | None:
 
 
 def committed(checkpoint: Path) -> dict[str, int]:
-    """For every edge: the first manifest that no finished batch has taken, where any was."""
+    """For every edge: the first manifest that no committed batch has taken; empty before the first commit."""
     batch = last_committed(checkpoint)
     return {} if batch is None else ends(checkpoint, batch)
 

@@ -1,8 +1,8 @@
-"""When the batches of an operator may start: on the long run no more often than its pace says.
+"""Limits how often the batches of an operator start: in the long run at most once per pace.
 
-A batch that was late for want of rows, by up to a pace, lets the next be as much earlier. If each counted from the one
-before, a single slow batch would put an operator out of step with the one it reads from, and every row after it would
-wait for that much longer, for ever.
+If a batch starts late for lack of rows, by up to one pace, the next may start earlier by as much. If each were timed
+from the one before, a single slow batch would shift an operator out of phase with the one it reads from, and every
+later row would wait that much longer, forever.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Pace:
-    """Shared by the readers of all the edges that an operator reads: a batch takes what each of them has.
+    """Shared by the readers of all edges of an operator, since a batch takes the rows of each of them.
 
-    Before a batch Spark asks every reader once, one after the other; whoever is asked twice is asked for the next one.
-    The first waits for all of them, and whether a batch may start is settled with its answer: one that the second
-    started would leave out what the first one has, for a whole pace.
+    Before a batch Spark asks every reader once, one after the other; a reader that is asked again is asked for the
+    next batch. The first one asked waits for rows on any edge, and decides whether a batch may start: if the second one
+    could start it, the batch would leave out the rows of the first, for a whole pace.
     """
 
     readers: list[Callable[[], bool]] = field(default_factory=list)
-    """Whether rows wait at each of the edges."""
+    """One function per edge: whether rows wait there."""
     opened: bool = False
     """Whether a batch may take rows now."""
     _counts_from_s: float = -math.inf
-    """When the last batch began, or was due if it began late."""
+    """When the last batch began, or was due if it began late; by the monotonic clock."""
     _asked: set[str] = field(default_factory=set)
     _begun: bool = False
 
     def ask(self, reader: str) -> bool:
-        """Whether it is the first that is asked for this batch."""
+        """Note that Spark asks ``reader``; returns whether it is the first one asked for this batch."""
         first = not self._asked or reader in self._asked
         if first:
             self._asked.clear()

@@ -1,4 +1,4 @@
-"""Rows of a file as Spark's Parquet reader takes them: bytes for the row groups, then rows to skip and to take."""
+"""Translates rows of a file for Spark's Parquet reader: bytes for the row groups, then rows to skip and to take."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sluicegate.spark.edges.shares import Slice
 class Piece:
     """Rows ``skip`` to ``skip + take`` of the row groups whose middle lies in ``length`` bytes from ``start``.
 
-    ``whole`` where those are all rows of these groups.
+    ``whole``: those are all rows of these groups.
     """
 
     path: str
@@ -25,14 +25,14 @@ class Piece:
     take: int
     whole: bool
     sums: str = ""
-    """Of the file's blocks; empty where they are not known."""
+    """Checksums of the file's blocks; empty if they are not known."""
 
     def as_list(self) -> list[str | int]:
         return [self.path, self.start, self.length, self.file_bytes, self.skip, self.take, self.sums]
 
 
 def piece_of(slice_: Slice, file_rows: int, sums: str = "") -> Piece:
-    """Where the rows of a slice lie. The footer is read only where a file is shared by several tasks."""
+    """The piece with the rows of a slice. The footer is read only if several tasks share the file."""
     path = Path(slice_.path)
     size = path.stat().st_size
     wanted = slice_.end - slice_.first
@@ -56,7 +56,7 @@ def piece_of(slice_: Slice, file_rows: int, sums: str = "") -> Piece:
 
 
 def records_of(slice_: Slice) -> Piece:
-    """Records of a topic: which of them, and nothing of a file."""
+    """The piece for records of a topic: only which rows, no bytes of a file."""
     return Piece(slice_.path, 0, 0, 0, slice_.first, slice_.end - slice_.first, False)
 
 

@@ -1,10 +1,10 @@
-"""What Spark asks about an edge while it plans a batch, answered from manifests and the plan in force.
+"""Plans the batches that read an edge: answers Spark's requests from manifests and the plan in force.
 
-The stream itself is a little Java (``spark/jvm``): it asks a planner of this kind, in the driver's own process, and
-lets Spark's vectorised reader read the pieces of files that it names. k is looked up whenever a batch is planned, so
-a change is in force at the next batch. With trigger 0 Spark asks for the latest offset all the time; answering
-"nothing new" until the pace is due makes the pace a live lever. The answer is held back for up to ``wait_s`` while
-nothing is there: that saves processor time and finds new rows within milliseconds.
+The stream itself is a little Java (``spark/jvm``): it calls a planner of this kind in the driver's own process, and
+Spark's vectorised reader reads the pieces of files that the planner names. k is read whenever a batch is planned, so
+a change takes effect at the next batch. With trigger 0 Spark polls for the latest offset all the time; answering
+"nothing new" until the pace is due lets the pace change while the query runs. While nothing is new the answer is
+delayed by up to ``wait_s``: that saves processor time, and new rows are still found within milliseconds.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from sluicegate.spark.edges.spoiled import EdgeSpoiled
 
 _POLL_S = 0.005
 _CHECK_S = 1.0
-"""How often a reader that finds nothing new makes sure that nothing is missing; else it asks for one file a look."""
+"""How often a reader without new rows checks that no manifest is missing; other polls test for one file."""
 _MOST_EMPTY = 200
-"""Manifests without rows that may wait for the next one with rows; more of them are taken by a batch of their own."""
+"""Empty manifests that may wait for the next one with rows; this many get a batch of their own."""
 
 
 @dataclass(slots=True)
 class EdgePlanner:
-    """One reader of one edge, under the names that ``sluicegate.EdgePlanner`` gives its methods in Java.
+    """One reader of one edge; its methods implement the Java interface ``sluicegate.EdgePlanner``.
 
     While the file ``hold`` exists no batch starts: that is how a pipeline stops between two batches. ``ahead`` are the
-    edges its operator writes to: while their readers are too far behind, no batch starts either.
+    backlogs of the edges its operator writes to: while one is too large, no batch starts either.
     """
 
     name: str
-    """Of its own among all planners of a Spark session."""
+    """Unique among all planners of a Spark session."""
     edge: Edge
     operator: str
     plan: PlanFile
@@ -52,19 +52,19 @@ class EdgePlanner:
     wait_s: float
     ahead: tuple[Backlog, ...] = ()
     pace: Pace = field(default_factory=Pace)
-    """Of its operator."""
+    """Shared by all readers of its operator."""
     closed: bool = False
-    """Set at the end of a run: what waits at its edge waits for the next start."""
+    """Set at the end of a run: rows still on the edge wait for the next start."""
     paused: bool = False
     """While set, this reader alone starts no batch."""
     processors: int = 0
     """The k that the last batch was cut for."""
     task_rows: tuple[int, ...] = ()
-    """And the rows of each of its tasks."""
+    """The rows of each task of that batch."""
     owes: Callable[[], bool] = field(default=lambda: False)
-    """Whether Spark still runs a batch without rows for what the watermark has passed: it would not after a restart."""
+    """Whether Spark still owes a batch without rows for what the watermark has passed; a restart would lose it."""
     _at: int | None = None
-    """Where its next batch begins, once it was asked."""
+    """The manifest its next batch begins with; ``None`` until Spark has asked."""
     _looked: int = 0
     _checked_s: float = -math.inf
 
@@ -77,7 +77,7 @@ class EdgePlanner:
         implements: ClassVar = ["sluicegate.EdgePlanner"]
 
     def latest(self, start: str) -> str:
-        """Where the next batch ends, given where the last one did; the same place while nothing is due."""
+        """The end offset of the next batch, given that of the last one; the same offset while nothing is due."""
         if not start:
             return self._offset(0)
         first = next_of(start)
@@ -92,14 +92,14 @@ class EdgePlanner:
         return self._offset(end)
 
     def held(self) -> bool:
-        """Whether no batch may start, not even one without rows, unless Spark owes it to the last one."""
+        """Whether no batch may start, not even one without rows, unless Spark still owes one (``owes``)."""
         return self._holds() and not self.owes()
 
     def _holds(self) -> bool:
         return self.paused or self.hold.exists()
 
     def tasks(self, start: str, end: str) -> str:
-        """The pieces of files that each task of a batch reads; ``whole`` where none is a part of a row group."""
+        """The pieces of files that each task of a batch reads, as JSON; ``whole``: none is a part of a row group."""
         taken = self.edge.between(next_of(start), next_of(end))
         wanted = self.plan.read().of(self.operator)
         self.processors = max(wanted.processors, 1)
@@ -113,7 +113,7 @@ class EdgePlanner:
         )
 
     def _pieces(self, taken: list[Manifest], wanted: OperatorPlan) -> list[list[Piece]]:
-        """What each task reads. Footers that cannot be read were changed: then it is told which."""
+        """The pieces that each task reads. If a footer cannot be read, all files are checked to name the bad one."""
         if self.edge.topic is not None:
             named = [(file.path, file.rows) for manifest in taken for file in manifest.files]
             return [[records_of(s) for s in share] for share in cut(named, wanted.processors, wanted.shares)]
@@ -135,13 +135,13 @@ class EdgePlanner:
             ) from problem
 
     def _stands_at(self, number: int) -> None:
-        """A batch that failed before Spark noted it begins anew: then what was looked at must be looked at again."""
+        """Set the position. It goes back if a batch failed before Spark logged it: then manifests are read again."""
         if self._at is not None and number < self._at:
             self._looked = number
         self._at = number
 
     def _opens(self, until_s: float) -> bool:
-        """Waits until a batch may start, which is what it returns, or for as long as it may."""
+        """Poll until a batch may start, or until the deadline; returns whether it may."""
         while True:
             wanted = self.plan.read().of(self.operator)
             due = self.pace.is_due(wanted.pace_s) and self.pace.rows_wait()
@@ -152,14 +152,14 @@ class EdgePlanner:
             time.sleep(_POLL_S)
 
     def _followed(self, wanted: OperatorPlan) -> bool:
-        """Whether those who read what this operator writes keep up well enough."""
+        """Whether the readers of this operator's output keep up well enough."""
         return all(backlog.rows() <= wanted.most_behind for backlog in self.ahead)
 
     def _rows_wait(self) -> bool:
-        """Whether there is anything for a batch; as long as Spark has not said where it is, there may be.
+        """Whether there is anything for a batch; assumed until Spark has said where it is.
 
-        Without rows, and with the watermark where it was, there is nothing: else a loop would run for ever on the empty
-        manifests it writes itself.
+        Manifests without rows that leave the watermark where it was do not count: else a loop would run forever on the
+        empty manifests it writes itself.
         """
         if self.closed:
             return False
@@ -183,7 +183,7 @@ class EdgePlanner:
         return offset_of(self.edge.folder.name, number)
 
     def _admit(self, first: int, wanted: OperatorPlan) -> int:
-        """One past the last manifest of this batch: at least one, then while they fit."""
+        """One past the last manifest of this batch: at least one, then as many as fit into ``most_rows``."""
         rows = 0
         for manifest in self.edge.since(first):
             rows += manifest.rows

@@ -1,7 +1,7 @@
-"""JSON texts that carry a checksum of themselves: whatever changes in them is noticed.
+"""JSON texts that carry their own checksum, so that any change is detected.
 
-The checksum is the last entry, taken over all of the text before it. A text without one was written by a version that
-had none: it is taken as it is.
+The checksum is the last entry, computed over all of the text before it. A text without one comes from a version that
+wrote none, and is accepted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def sealed(text: str) -> str:
 
 
 def unsealed(text: str) -> str:
-    """The text as it was before it was sealed, if it was.
+    """The text without its checksum, if it has a valid one.
 
     >>> unsealed(sealed('{"number": 3}'))
     '{"number": 3}'
@@ -39,7 +39,7 @@ def unsealed(text: str) -> str:
 
 
 def opened(text: str) -> tuple[dict[str, Any], str]:
-    """What a text says, and its seal; a ``ValueError`` tells what is wrong where it is not as it was written."""
+    """Parse a sealed text; returns its content and checksum, ``ValueError`` says what is wrong if it is damaged."""
     if not text.strip("\0 \n"):
         raise ValueError("is empty")
     try:

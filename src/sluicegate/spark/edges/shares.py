@@ -1,6 +1,6 @@
-"""Cutting the rows of a batch into k shares: equal ones, or in proportion to what each instance can take.
+"""Cuts the rows of a batch into k shares: equal ones, or in proportion to what each instance can process.
 
-Files are cut at rows, so that one large file still keeps k tasks busy.
+Files are cut at rows, so that one large file can keep k tasks busy.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 LARGE_ROWS = 50_000
-"""Below, a share is cut at its very row: there each row may be dear, and reading them is not."""
+"""Smaller shares are cut at the exact row: their rows may be expensive to process, and are cheap to read."""
 _NEAR = 0.06
-"""Of a share: how much larger or smaller it may be for the sake of whole groups."""
+"""How much larger or smaller a share may become, as a fraction of it, to end at a whole row group."""
 
 
 @dataclass(frozen=True, slots=True)

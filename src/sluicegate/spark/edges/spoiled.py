@@ -1,6 +1,6 @@
-"""What is said of a file that is not as it was written: whose it is, what is wrong with it, how to restore it.
+"""Errors for files that are missing or were changed: what they belong to, what is wrong, how to restore them.
 
-The jar has an exception of the same name, with the same words, for what the executors find.
+The jar has an exception of the same name and wording for what the executors find.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from sluicegate.errors import BadInput
 
 
 class EdgeSpoiled(BadInput):
-    """A file that is needed is missing or was changed: no try can help, only restoring it. Its text is one line."""
+    """A required file is missing or was changed: a retry cannot help, only restoring it. Its text is one line."""
 
 
 def manifest_spoiled(edge: Path, number: int, what: str) -> EdgeSpoiled:
@@ -32,5 +32,5 @@ def data_spoiled(edge: Path, number: int, path: str, what: str) -> EdgeSpoiled:
 
 
 def file_spoiled(whose: str, path: Path, what: str) -> EdgeSpoiled:
-    """Of any other file; ``whose`` is what it belongs to, ``what`` follows its path."""
+    """The error for any other file; ``whose`` is what it belongs to, ``what`` follows its path."""
     return EdgeSpoiled(f"{whose}: {path} {what}: restore it from a backup, or start in a new folder")

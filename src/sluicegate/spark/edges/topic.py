@@ -12,9 +12,9 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 @dataclass(frozen=True, slots=True)
 class KafkaTopic:
-    """``servers`` as Kafka's clients take them ("host:9092,host2:9092"); ``partitions`` if the topic is to be made.
+    """A topic. ``servers`` as Kafka's clients take them ("host:9092,host2:9092"); ``partitions`` if it must be created.
 
-    ``settings`` go to the clients as they are (security.protocol and the like); they are written nowhere.
+    ``settings`` go to the clients unchanged (security.protocol and the like); they are not stored anywhere.
     """
 
     servers: str
@@ -24,7 +24,7 @@ class KafkaTopic:
 
     @property
     def client(self) -> tuple[tuple[str, str], ...]:
-        """What every client of it is made with."""
+        """Configuration of every client of the topic."""
         return (("bootstrap.servers", self.servers), *self.settings, ("log_level", "0"))
 
     def __post_init__(self) -> None:
@@ -38,7 +38,7 @@ class KafkaTopic:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """``rows`` records of one task's attempt, between two offsets of a partition; records of others may lie between.
+    """``rows`` records of one task attempt, between two offsets of a partition; other writers' records may lie between.
 
     >>> Records.at(Records("9f", "words", 2, 10, 14, 3).path)
     Records(attempt='9f', topic='words', partition=2, first=10, end=14, rows=3)
@@ -53,7 +53,7 @@ class Records:
 
     @property
     def path(self) -> str:
-        """What a manifest names in place of a file."""
+        """The entry of a manifest in place of a file path."""
         return f"kafka/{self.attempt}/{self.topic}/{self.partition}/{self.first}/{self.end}/{self.rows}"
 
     @classmethod
@@ -63,10 +63,10 @@ class Records:
 
     @property
     def alone(self) -> bool:
-        """Whether no record of anybody else lies between: then any of them is found by its offset."""
+        """Whether no other writer's record lies between: then each record can be found by its offset."""
         return self.end - self.first == self.rows
 
 
 def in_topic(path: str) -> bool:
-    """Whether what a manifest names are records of a topic."""
+    """Whether an entry of a manifest names records of a topic."""
     return path.startswith("kafka/")

@@ -7,12 +7,12 @@ import java.util.concurrent.locks.ReentrantLock;
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
 
 /**
- * Keeps a query between two batches, so that it can be stopped there.
+ * Holds a query between two batches, so that it can be stopped there.
  *
- * <p>A real-time batch begins as soon as the one before it is committed and writes its rows while it runs: one that is
- * stopped anywhere else would write them again. Spark takes a lock, which is fair, to end a batch and to begin the next.
- * Whoever holds it when Spark asks for it sees which of the two it is. At the end of a batch it is handed on to one of
- * ours that queued behind Spark: so Spark commits, and finds the lock taken when it wants to begin the next batch.
+ * <p>A real-time batch begins as soon as the previous one is committed and writes its rows while it runs: stopped
+ * elsewhere, it would write them again. Spark takes a fair lock to end a batch and again to begin the next. Our thread
+ * holds it and checks, when Spark queues for it, which of the two is due. At the end of a batch it queues a second
+ * holder behind Spark and then releases: Spark commits, and is blocked by that holder before it begins the next batch.
  */
 public final class BatchBoundary {
   private static final String BEGINS = "constructNextBatch";
@@ -27,19 +27,19 @@ public final class BatchBoundary {
     this.lock = (ReentrantLock) query.awaitProgressLock();
   }
 
-  /** No batch begins once the one that runs has ended, until {@link #release}. */
+  /** Blocks the start of the next batch, once the running one has ended, until {@link #release}. */
   public static BatchBoundary hold(StreamExecution query) {
     BatchBoundary boundary = new BatchBoundary(query);
     boundary.holder().start();
     return boundary;
   }
 
-  /** Waits until the query stands between two batches; whether it does. */
+  /** Waits until the query is between two batches; returns whether it is. */
   public boolean reached(long waitMs) throws InterruptedException {
     return reached.await(waitMs, TimeUnit.MILLISECONDS);
   }
 
-  /** Batches begin again, unless the query was stopped meanwhile. */
+  /** Lets batches begin again, unless the query was stopped meanwhile. */
   public void release() {
     released.countDown();
   }
@@ -68,7 +68,7 @@ public final class BatchBoundary {
         while (!lock.hasQueuedThread(next)) {
           Thread.sleep(1);
         }
-        return; // the batch ends now, and the next holder is before Spark again
+        return; // the batch ends now, and the next holder gets the lock before Spark asks again
       }
     } catch (InterruptedException ended) {
       Thread.currentThread().interrupt();

@@ -10,9 +10,9 @@ import org.apache.hadoop.mapreduce.TaskAttemptContext;
 import org.apache.parquet.hadoop.ParquetOutputCommitter;
 
 /**
- * Leaves a file {@code _sums-TASK} beside the Parquet files of each task: a line "path, bytes, sums" for each of them.
+ * Writes a file {@code _sums-TASK} beside the Parquet files of each task: a line "path, bytes, sums" for each of them.
  *
- * <p>The task that wrote a file still has it in memory: here its sums cost least, on whatever machine that is.
+ * <p>Checksums are computed here because the file is still in the page cache of the machine that wrote it.
  */
 public final class EdgeCommitter extends ParquetOutputCommitter {
     public EdgeCommitter(org.apache.hadoop.fs.Path output, TaskAttemptContext context) throws IOException {

@@ -21,9 +21,9 @@ import scala.collection.immutable.Seq;
 import scala.runtime.AbstractFunction1;
 
 /**
- * Spark's own Parquet format for rows that stay on an edge: what a task reads of a file is checked first.
+ * Spark's Parquet format with checksums: verifies the part of an edge's file that a task is about to read.
  *
- * <p>Option {@code sums}: {"PATH": [bytes, "sums"], ..}, as manifests have them.
+ * <p>Option {@code sums}: {"PATH": [bytes, "sums"], ..}, as in manifests.
  */
 public final class EdgeParquet extends ParquetFileFormat {
     private static final long serialVersionUID = 1L;

@@ -11,12 +11,12 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import scala.collection.immutable.Map$;
 
-/** What one task reads. */
+/** The file slices that one task reads. */
 record EdgePartition(Slice[] slices, boolean whole) implements InputPartition {
-    /** Rows {@code skip} to {@code skip + take} of the row groups whose middle lies in {@code length} bytes from {@code start}. */
+    /** Rows {@code skip} to {@code skip + take} of the row groups with their middle in [start, start + length). */
     record Slice(String path, long start, long length, long size, long skip, long take, String sums)
         implements Serializable {
-        /** The part of the file that is read, once it is known to be as it was written. */
+        /** The part of the file to read, after its checksums were verified. */
         PartitionedFile file() {
             try {
                 EdgeSums.check(java.nio.file.Path.of(path), size, sums, start, length);

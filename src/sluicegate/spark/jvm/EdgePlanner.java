@@ -1,13 +1,13 @@
 package sluicegate;
 
-/** What Spark asks of an edge while it plans a batch. Answered by the driver's Python, where all of the logic is. */
+/** What Spark asks an edge while it plans a batch; implemented in Python in the driver. */
 public interface EdgePlanner {
-    /** The offset that the next batch ends at, given where the last one ended; the same one while nothing is due. */
+    /** The end offset of the next batch, given the end of the last one; the same offset while no batch is due. */
     String latest(String start);
 
-    /** Whether no batch may start any more, with or without rows: the pipeline stops. */
+    /** Whether no further batch may start, with or without rows, because the pipeline is stopping. */
     boolean held();
 
-    /** The tasks of a batch as JSON: {"whole": b, "tasks": [[[path, start, length, size, skip, take, sums], ..], ..]}. */
+    /** Tasks of a batch as JSON: {"whole": b, "tasks": [[[path, start, length, size, skip, take, sums], ..], ..]}. */
     String tasks(String start, String end);
 }

@@ -16,8 +16,8 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * spark.readStream.format("sluicegate.EdgeProvider").option("planner", name): a stream of Parquet files whose offsets and
- * tasks a planner in Python decides, and which Spark's own vectorised reader reads.
+ * spark.readStream.format("sluicegate.EdgeProvider").option("planner", name): a stream of Parquet files. A planner in
+ * Python decides offsets and tasks; Spark's own vectorised reader reads the files.
  */
 public final class EdgeProvider implements TableProvider {
     private static final Map<String, EdgePlanner> PLANNERS = new ConcurrentHashMap<>();

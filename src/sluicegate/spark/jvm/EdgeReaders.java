@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.datasources.v2.FilePartitionReaderFactory;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Reads a task's slices one after the other: in columns where all tasks take whole row groups, else row by row. */
+/** Reads a task's slices one after the other: columnar if all tasks read whole row groups, else row by row. */
 record EdgeReaders(FilePartitionReaderFactory parquet) implements PartitionReaderFactory {
     private static final String TOPIC = "kafka/";
 
@@ -32,7 +32,7 @@ record EdgeReaders(FilePartitionReaderFactory parquet) implements PartitionReade
             slice -> slice.path().startsWith(TOPIC) ? new Named(slice) : new Part(parquet.buildReader(slice.file()), slice));
     }
 
-    /** The readers of some slices as one. */
+    /** Concatenates the readers of several slices. */
     private static final class InTurn<T> implements PartitionReader<T> {
         private final EdgePartition.Slice[] slices;
         private final Function<EdgePartition.Slice, PartitionReader<T>> open;
@@ -70,7 +70,7 @@ record EdgeReaders(FilePartitionReaderFactory parquet) implements PartitionReade
         }
     }
 
-    /** Records of a topic are read by the Python task that follows: here it is only told which. */
+    /** Yields one row that names a slice of a Kafka topic; the Python operator behind it reads the records. */
     private static final class Named implements PartitionReader<InternalRow> {
         private final InternalRow row;
         private boolean given;
@@ -95,7 +95,7 @@ record EdgeReaders(FilePartitionReaderFactory parquet) implements PartitionReade
         public void close() {}
     }
 
-    /** Some rows of a reader's. */
+    /** Skips the first rows of a reader and yields a limited number of the rest. */
     private static final class Part implements PartitionReader<InternalRow> {
         private final PartitionReader<InternalRow> all;
         private long skip;

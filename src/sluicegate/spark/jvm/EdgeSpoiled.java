@@ -2,7 +2,7 @@ package sluicegate;
 
 import java.nio.file.Path;
 
-/** A data file that is not as it was written; its one line has the words of {@code edges/spoiled.py}. */
+/** A data file is missing or changed since it was written; the message has the format of {@code edges/spoiled.py}. */
 public final class EdgeSpoiled extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

@@ -21,7 +21,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 import scala.collection.immutable.Seq;
 
-/** One reader of one edge: asks its planner, and hands Spark's Parquet reader the pieces of files it names. */
+/** The stream of one reader of one edge: passes the file slices that the planner names to Spark's Parquet reader. */
 final class EdgeStream implements MicroBatchStream, SupportsAdmissionControl {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final long HELD_LOOK_MS = 50;
@@ -48,8 +48,8 @@ final class EdgeStream implements MicroBatchStream, SupportsAdmissionControl {
     @Override
     public Offset latestOffset(Offset start, ReadLimit limit) {
         String end = planner.latest(start.json());
-        // Timers and watermarks make Spark run batches without input, whatever is answered: a query that is to stop
-        // between two batches must not be answered at all. Interrupted here, it ends without a word.
+        // Timers and watermarks make Spark run batches without input even if no offset advances: a query that is to
+        // stop between two batches must block here instead. Stopped here, by an interrupt, it ends without an error.
         while (end.equals(start.json()) && planner.held()) {
             pause();
         }
@@ -64,7 +64,7 @@ final class EdgeStream implements MicroBatchStream, SupportsAdmissionControl {
         }
     }
 
-    /** As it is: Spark knows that a query was stopped by the interruption itself, not by what would wrap it. */
+    /** Rethrows unwrapped: Spark recognises a stopped query by the InterruptedException itself. */
     @SuppressWarnings("unchecked")
     private static <T extends Throwable> T unchecked(Throwable thrown) throws T {
         throw (T) thrown;
@@ -93,7 +93,7 @@ final class EdgeStream implements MicroBatchStream, SupportsAdmissionControl {
 
     @Override
     public PartitionReaderFactory createReaderFactory() {
-        if (parquet == null) { // it broadcasts the session's settings: once a stream, not once a batch
+        if (parquet == null) { // it broadcasts the session's settings: once per stream, not per batch
             parquet = parquetReaders();
         }
         return new EdgeReaders(parquet);
@@ -101,7 +101,7 @@ final class EdgeStream implements MicroBatchStream, SupportsAdmissionControl {
 
     @Override
     public void commit(Offset end) {
-        // what is committed stands in the checkpoint, and what may be deleted follows from that
+        // nothing to do: commits are in the checkpoint, and retention is derived from that
     }
 
     @Override
@@ -126,7 +126,7 @@ final class EdgeStream implements MicroBatchStream, SupportsAdmissionControl {
         return (FilePartitionReaderFactory) scan.createReaderFactory();
     }
 
-    /** An offset is what the planner says; nobody else looks into it. */
+    /** An offset in the planner's own JSON, opaque to everything else. */
     private static final class At extends Offset {
         private final String json;
 

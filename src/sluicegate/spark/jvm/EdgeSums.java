@@ -10,15 +10,15 @@ import java.nio.file.StandardOpenOption;
 import java.util.zip.CRC32;
 
 /**
- * Checksums of data files, a CRC-32 for every block, as {@code edges/file_sums.py} has them.
+ * Checksums of data files, a CRC-32 per block, in the format of {@code edges/file_sums.py}.
  *
- * <p>Bytes that were just written, or are about to be decoded, are read from memory; the processor has instructions for
- * the sum. Checking a block costs far less than decoding it.
+ * <p>Bytes that were just written, or are about to be decoded, are in the page cache, and CPUs have instructions for
+ * CRC-32. Checking a block costs far less than decoding it.
  */
 final class EdgeSums {
     static final int BLOCK = 1 << 20;
     private static final int DIGITS = 8;
-    private static final int MAGIC = 8; // at the end: the length of the footer, and Parquet's mark
+    private static final int MAGIC = 8; // bytes at the end: the footer's length, and Parquet's magic number
     private static final ThreadLocal<ByteBuffer> BUFFER =
         ThreadLocal.withInitial(() -> ByteBuffer.allocateDirect(BLOCK).order(ByteOrder.LITTLE_ENDIAN));
 
@@ -38,7 +38,7 @@ final class EdgeSums {
 
     /** Checks the blocks that a reader of {@code length} bytes from {@code start} needs, and the footer. */
     static void check(Path file, long size, String sums, long start, long length) throws IOException {
-        if (sums.isEmpty()) { // written by a version that had none
+        if (sums.isEmpty()) { // written by a version without checksums
             return;
         }
         try (FileChannel channel = FileChannel.open(file, StandardOpenOption.READ)) {
@@ -68,7 +68,7 @@ final class EdgeSums {
         }
     }
 
-    /** Only after its block was checked. */
+    /** Length of the footer; call it only after the last block was checked. */
     private static long footerBytes(FileChannel channel, long size) throws IOException {
         ByteBuffer four = ByteBuffer.allocate(4).order(ByteOrder.LITTLE_ENDIAN);
         channel.read(four, size - MAGIC);
@@ -78,7 +78,7 @@ final class EdgeSums {
     private static String sum(FileChannel channel, long at, long size) throws IOException {
         ByteBuffer buffer = BUFFER.get().clear().limit((int) Math.min(BLOCK, size - at));
         while (buffer.hasRemaining() && channel.read(buffer, at + buffer.position()) >= 0) {
-            // a read may give less than was asked for
+            // a read may return fewer bytes than requested
         }
         CRC32 sum = new CRC32();
         sum.update(buffer.flip());

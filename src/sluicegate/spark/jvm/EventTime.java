@@ -22,11 +22,11 @@ import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
-/** The watermark of a query that reads edges: set from what manifests carry, and read for the manifests it writes. */
+/** Sets the watermark of a query that reads edges from its input manifests, and reads it for its output manifests. */
 public final class EventTime {
   private EventTime() {}
 
-  /** The id of the watermark that a stream was given last: Spark keeps it from the plan to the executed batch. */
+  /** The node id of the last watermark added to a stream; Spark keeps the id from the plan to the executed batch. */
   public static String lastNode(Dataset<Row> stream) {
     return ((EventTimeWatermark) plan(stream)).nodeId().toString();
   }
@@ -36,12 +36,12 @@ public final class EventTime {
     return has(plan(stream));
   }
 
-  /** Whether a watermark is defined on a stream that has one already, which Spark refuses once it has advanced. */
+  /** Whether a watermark is defined on top of another one, which Spark refuses once the watermark has advanced. */
   public static boolean isDefinedTwice(Dataset<Row> stream) {
     return twice(plan(stream), false);
   }
 
-  /** The stream without those of {@code nodes} above which the operator defines a watermark of its own. */
+  /** The stream without those watermarks of {@code nodes} above which the operator defines its own. */
   public static Dataset<Row> withoutReplaced(Dataset<Row> stream, List<String> nodes) {
     LogicalPlan kept = withoutReplaced(plan(stream), nodes, false);
     var session = (org.apache.spark.sql.classic.SparkSession) stream.sparkSession();
@@ -49,11 +49,11 @@ public final class EventTime {
   }
 
   /**
-   * Advance the watermark of a query whose batch was executed, before Spark does so itself.
+   * Advances the watermark of a query after a batch was executed, before Spark does so itself.
    *
-   * @param watermarks in ms, by the id of the node that stands for an edge: such a node advances by this alone
-   * @return the watermark in ms of the rows that leave (no later row of theirs will be older, but for late ones; -1
-   *     where there is none), and 1 where Spark will run one more batch because the watermark has advanced, else 0
+   * @param watermarks in ms, by the id of the node of an edge: such a node advances only by this value
+   * @return the watermark in ms of the output rows (no later output row is older, except late ones; -1 if there is
+   *     none), and 1 if Spark will run one more batch because the watermark has advanced, else 0
    */
   public static List<Long> advance(
       SparkSession spark, String query, long batch, List<String> nodes, Map<String, Long> watermarks) {
@@ -78,7 +78,7 @@ public final class EventTime {
     if (found(plan, StateStoreWriter.class).isEmpty()) {
       return List.of(now > 0 ? now : -1L, 0L);
     }
-    // State that the watermark releases comes out in the next batch: until then what leaves is as old as before.
+    // State that the watermark releases is emitted in the next batch: until then the output watermark stays as it was.
     boolean allowed = execution.sparkSession().sessionState().conf().streamingNoDataMicroBatchesEnabled();
     boolean another = allowed && now > before && another(plan, now);
     Long leaving = leaving(plan, another || !allowed ? before : now);
@@ -94,7 +94,7 @@ public final class EventTime {
     throw new IllegalStateException("query " + query + " does not run");
   }
 
-  /** The watermark behind which a node's rows are, by Spark's own rules for a chain of operators with state. */
+  /** The output watermark of a node, by Spark's own rules for chained stateful operators. */
   private static Long leaving(SparkPlan node, long watermark) {
     if (node instanceof EventTimeWatermarkExec) {
       return watermark;
@@ -160,7 +160,7 @@ public final class EventTime {
     return (LogicalPlan) plan.mapChildren(child -> withoutReplaced((LogicalPlan) child, nodes, above));
   }
 
-  /** Whether what lies below has a use for a watermark although one is defined above. */
+  /** Whether a node is stateful, so that a watermark below it is needed although one is defined above. */
   private static boolean keepsState(LogicalPlan plan) {
     if (plan instanceof Join) {
       return children(plan).stream().allMatch(LogicalPlan::isStreaming);
@@ -169,7 +169,7 @@ public final class EventTime {
         .anyMatch(plan.getClass().getSimpleName()::startsWith);
   }
 
-  /** Scala's pattern match on a class. */
+  /** A partial function that matches instances of a class. */
   private static final class OfKind<T> extends AbstractPartialFunction<SparkPlan, T> {
     private final Class<T> kind;
 

@@ -6,7 +6,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.util.LongAccumulator;
 
-/** How long each partition of an operator's batches took, from its first row to its last, added up over all batches. */
+/** Accumulates the time of each partition of an operator, from its first row to its last, over all batches. */
 public final class GroupTimes {
   private final LongAccumulator[] nanos;
 
@@ -26,7 +26,7 @@ public final class GroupTimes {
   }
 
   RDD<InternalRow> noted(RDD<InternalRow> rows) {
-    LongAccumulator[] into = nanos; // of this object only they go to the executors
+    LongAccumulator[] into = nanos; // only the accumulators are serialised to the executors, not this object
     return rows.toJavaRDD()
         .mapPartitionsWithIndex(
             (group, all) -> group < into.length ? new Noted(all, into[group]) : all, true)

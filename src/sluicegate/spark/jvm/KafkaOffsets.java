@@ -17,11 +17,11 @@ import scala.collection.immutable.Set;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * How far the topics of a query have come, asked of the broker beside the query, with an administrator's client of our
- * own made by the query's own settings.
+ * Reads the offsets of a query's topics from the broker, independently of the query, with our own admin client that is
+ * built from the query's settings.
  *
- * <p>The connector comes with the user's session, by a class loader below ours, so its classes and Kafka's are called
- * by name. Where one of them is not as expected this throws, and whoever asks goes without.
+ * <p>The connector is in the user's session, in a class loader below ours, so its classes and Kafka's are called by
+ * reflection. If one of them is not as expected this throws, and the caller does without the offsets.
  */
 public final class KafkaOffsets {
   private static final String STREAM = "org.apache.spark.sql.kafka010.KafkaMicroBatchStream";
@@ -30,10 +30,10 @@ public final class KafkaOffsets {
   private static final Map<SparkDataStream, AutoCloseable> CLIENTS = Collections.synchronizedMap(new WeakHashMap<>());
 
   /**
-   * One line for every source of the query, in the order of its offset log: empty where it is not Kafka's, else the
-   * number of tasks that a batch of it can have (0: no bound) and "topic partition offset" triples, tabs between them.
-   * {@code atMs} is the time to ask for (the first offset of that time or later, the latest where there is none); below
-   * 0 means now.
+   * One line per source of the query, in the order of its offset log: empty if it is not Kafka's, else the most tasks
+   * of a batch of it (0: no bound) and "topic partition offset" triples, tab-separated.
+   * {@code atMs} is the time to ask for (the first offset of that time or later, the latest if there is none);
+   * a negative time means now.
    */
   public static String at(StreamExecution query, long atMs, long timeoutMs) throws Exception {
     StringBuilder out = new StringBuilder();
@@ -46,12 +46,12 @@ public final class KafkaOffsets {
     return out.toString();
   }
 
-  /** Whether a source of the query is Kafka's; sources are known once the query has begun. */
+  /** Whether the query has a Kafka source; sources are known once the query has begun. */
   public static boolean reads(StreamExecution query) {
     return CollectionConverters.asJava(query.sources()).stream().anyMatch(s -> s.getClass().getName().equals(STREAM));
   }
 
-  /** The brokers' addresses, as the user gave them; empty where the source is not Kafka's. */
+  /** The brokers' addresses, as the user gave them; empty if the source is not Kafka's. */
   public static String servers(SparkDataStream source) throws Exception {
     if (!source.getClass().getName().equals(STREAM)) {
       return "";
@@ -61,7 +61,7 @@ public final class KafkaOffsets {
     return found == null ? "" : found.toString();
   }
 
-  /** Lets go of the clients of a query. */
+  /** Closes the admin clients of a query. */
   public static void close(StreamExecution query) throws Exception {
     for (SparkDataStream source : CollectionConverters.asJava(query.sources())) {
       AutoCloseable client = CLIENTS.remove(source);
@@ -85,7 +85,7 @@ public final class KafkaOffsets {
     Map<Object, Object> asked = new HashMap<>();
     CollectionConverters.asJava(partitions).forEach(partition -> asked.put(partition, wanted));
     Map<Object, Long> offsets = listed(adminType, admin, asked, timeoutMs);
-    Map<Object, Object> later = new HashMap<>(); // no row of that time or later: all there are came before
+    Map<Object, Object> later = new HashMap<>(); // no row of that time or later: use the end offset
     offsets.forEach((partition, offset) -> later.computeIfAbsent(partition, p -> offset < 0 ? latest : null));
     if (!later.isEmpty()) {
       offsets.putAll(listed(adminType, admin, later, timeoutMs));
@@ -101,7 +101,7 @@ public final class KafkaOffsets {
     return out.toString();
   }
 
-  /** A partition is one task, unless the user lets the connector split them. */
+  /** The most tasks of a batch: one per partition, unless the user lets the connector split partitions. */
   private static long tasks(Object reader, int partitions) throws Exception {
     Object calculator = read(reader, "rangeCalculator");
     if (((Option<?>) read(calculator, "maxRecordsPerPartition")).isDefined()) {
@@ -115,7 +115,7 @@ public final class KafkaOffsets {
     AutoCloseable known = CLIENTS.get(source);
     if (known == null) {
       Map<Object, Object> settings = new HashMap<>((Map<?, ?>) read(reader, "driverKafkaParams"));
-      settings.put("request.timeout.ms", "5000"); // whoever asks would rather know soon that nobody answers
+      settings.put("request.timeout.ms", "5000"); // fail fast if no broker answers
       settings.put("default.api.timeout.ms", "10000");
       Method create = named(source.getClass().getClassLoader(), STRATEGY).getMethod("createAdmin", Map.class);
       known = (AutoCloseable) open(create).invoke(strategy, settings);

@@ -13,8 +13,8 @@ import org.apache.hadoop.fs.permission.FsPermission;
 /**
  * Hadoop's local file system, with permissions set by a system call and without a checksum file beside every file.
  *
- * <p>Without Hadoop's native library the original starts a `chmod` process for every file and folder it makes, some ten
- * a batch: a good part of what a small batch costs.
+ * <p>Without Hadoop's native library the original starts a `chmod` process for every file and folder it creates, about
+ * ten per batch: a large part of the cost of a small batch.
  */
 public final class LocalFiles extends LocalFileSystem {
   public LocalFiles() {

@@ -17,29 +17,29 @@ import org.apache.spark.api.plugin.PluginContext;
 import org.apache.spark.api.plugin.SparkPlugin;
 
 /**
- * What every executor takes of its host, told to the driver every two seconds: its process and all below it, Python
- * workers too, which Spark's own metrics leave out. Linux only; elsewhere nothing is told.
+ * Reports the resource use of every executor to the driver every two seconds: its process and all its descendants,
+ * including Python workers, which Spark's own metrics leave out. Linux only; elsewhere nothing is reported.
  */
 public final class NodeLoads implements SparkPlugin {
   private static final long EVERY_S = 2;
   private static final Map<String, String> TOLD = new ConcurrentHashMap<>();
 
   /**
-   * One line an executor: id, host, the cores it was given (else those of the host), cores busy, bytes in memory, bytes
-   * of the host, share of time its busiest disk is busy, cores of the host, cores of it that anybody keeps busy.
+   * One line per executor: id, host, its assigned cores (else those of the host), cores busy, bytes in memory, bytes of
+   * the host, share of time its busiest disk is busy, cores of the host, cores of the host busy with any process.
    */
   public static String told() {
     return String.join("\n", TOLD.values());
   }
 
-  /** An executor that left is no longer told of. */
+  /** Drops the report of an executor that has left. */
   public static void forget(String executor) {
     TOLD.remove(executor);
   }
 
   @Override
   public DriverPlugin driverPlugin() {
-    TOLD.clear(); // a driver that starts a second application: the executors of the first are gone
+    TOLD.clear(); // a second application in the same driver: the executors of the first are gone
     return new DriverPlugin() {
       @Override
       public Object receive(Object message) {
@@ -85,12 +85,12 @@ public final class NodeLoads implements SparkPlugin {
         }
         before = now;
       } catch (Exception gone) {
-        before = null; // a process that ended meanwhile, or a driver that is going: the next reading tells
+        before = null; // a process ended meanwhile, or the driver is stopping: retried at the next reading
       }
     }
   }
 
-  /** Counters at one moment; a difference of two is a load. */
+  /** Counters at one moment; the difference of two readings is a load. */
   private record Reading(long nanos, Map<Long, Long> ticks, long bytes, long diskMillis, long hostTicks) {
     private static final double TICKS_A_SECOND = 100.0;
     private static final long PAGE_BYTES = 4096;
@@ -99,7 +99,7 @@ public final class NodeLoads implements SparkPlugin {
       ProcessHandle here = ProcessHandle.current();
       var pids = Stream.concat(Stream.of(here), here.descendants()).map(ProcessHandle::pid).toList();
       Map<Long, Long> ticks = pids.stream().collect(Collectors.toMap(pid -> pid, Reading::ticksOf));
-      // what is its own: pages that forked workers share with each other would count many times
+      // without shared pages: those that forked workers share would count many times
       long pages = pids.stream().mapToLong(pid -> field(pid, 1) - field(pid, 2)).sum();
       return new Reading(System.nanoTime(), ticks, pages * PAGE_BYTES, busiestDiskMillis(), busyHostTicks());
     }
@@ -113,7 +113,7 @@ public final class NodeLoads implements SparkPlugin {
       return String.join(
           "\t",
           context.executorID(),
-          // not context.hostname(): an executor serves no address of its own, and that call fails there
+          // not context.hostname(): an executor serves no address of its own, so that call fails there
           SparkEnv.get().blockManager().blockManagerId().host(),
           context.conf().get("spark.executor.cores", "" + Runtime.getRuntime().availableProcessors()),
           Double.toString(spent / TICKS_A_SECOND / seconds),
@@ -125,8 +125,8 @@ public final class NodeLoads implements SparkPlugin {
     }
 
     /**
-     * Time that the host's cores were not idle: all of the first line of /proc/stat but idle, waiting for disks, and
-     * work of low priority ("nice"), which gives way to ours.
+     * Busy time of the host's cores: the first line of /proc/stat without idle, iowait and low-priority work ("nice"),
+     * which yields to ours.
      */
     private static long busyHostTicks() {
       String[] fields = read("/proc/stat").lines().findFirst().orElse("").trim().split("\\s+");

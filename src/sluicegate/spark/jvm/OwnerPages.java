@@ -14,7 +14,7 @@ import java.security.MessageDigest;
 import java.util.Base64;
 
 /**
- * Lets only those see the web pages of a cluster's daemons who know its password (HTTP basic authentication).
+ * Protects the web pages of a cluster's daemons with a password (HTTP basic authentication).
  *
  * <p>The pages show the logs of executors, and loopback is open to every user of the machine.
  */

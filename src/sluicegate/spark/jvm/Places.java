@@ -12,9 +12,9 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import scala.Option;
 
 /**
- * A batch in a number of tasks: which partitions each takes, and the host it prefers.
+ * Cuts a batch into a number of tasks: which partitions each takes, and its preferred host.
  *
- * <p>Spark coalesces partitions into tasks by a rule that may be given; the rule may also name a place for each task.
+ * <p>Spark accepts a custom coalescer, which may also name a preferred location for each task.
  */
 public final class Places implements PartitionCoalescer, Serializable {
   private static final long serialVersionUID = 1L;
@@ -28,13 +28,13 @@ public final class Places implements PartitionCoalescer, Serializable {
   }
 
   /**
-   * The same rows in so many tasks.
+   * The same rows in {@code tasks} tasks.
    *
-   * @param hosts one for each task, or none: a task goes elsewhere when its host has no free slot for
-   *     spark.locality.wait, or is gone
-   * @param owners the task of each partition; where they do not fit the batch, neighbours go together, as in Spark's own
-   *     rule
-   * @param times what notes how long each partition took, or null
+   * @param hosts one for each task, or empty: a task runs elsewhere if its host is gone, or has no free slot for
+   *     spark.locality.wait
+   * @param owners the task of each partition; if they do not match the batch, neighbouring partitions share a task, as
+   *     in Spark's own rule
+   * @param times accumulators for the time of each partition, or null
    */
   public static Dataset<Row> on(
       Dataset<Row> rows, int tasks, List<String> hosts, List<Integer> owners, GroupTimes times) {

@@ -20,12 +20,12 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * What the sources of a running query may give to its next batch: so many rows, none before some moment, or none at all.
+ * Limits what the next batch of a running query reads: a number of rows or files, nothing before some time, or nothing.
  *
- * <p>Spark asks the sources in {@code StreamExecution.uniqueSources}, each with a read limit, for every batch it may start;
- * that map can be replaced between two batches. While it is empty nothing is asked and no batch starts, whatever kind the
- * sources are: that is how a query is held, and how it is paced. Rows are limited where a source knows {@link ReadMaxRows},
- * which is Kafka's, files where it is a file source; others keep the limits they were given. Nothing of this reaches the checkpoint.
+ * <p>For every batch Spark asks the sources in {@code StreamExecution.uniqueSources}, each with a limit; that map can
+ * be replaced between two batches. While it is empty no source is asked and no batch starts, whatever the kind of
+ * source: this is how a query is held and paced. Rows are limited for sources that support {@link ReadMaxRows} (Kafka),
+ * files for file sources; other sources keep the limits they were given. None of this reaches the checkpoint.
  */
 public final class ReadLimits {
   private static final String KAFKA = "org.apache.spark.sql.kafka010.";
@@ -44,12 +44,12 @@ public final class ReadLimits {
     this.query = new WeakReference<>(query);
   }
 
-  /** At most so many rows a batch from each source that can be limited; the user's own limit holds where it is lower. */
+  /** Limits the rows per batch from each source that can be limited; a lower limit of the user stays in force. */
   public static void mostRows(StreamExecution query, long rows) {
     of(query).change(limits -> limits.mostRows = Math.max(rows, 1));
   }
 
-  /** At most so many rows a batch from Kafka and so many files from a file source; the largest numbers: as it was given. */
+  /** Limits rows per batch from Kafka and files from file sources; the maximum values restore the given limits. */
   public static void most(StreamExecution query, long rows, int files) {
     of(query).change(limits -> {
       limits.mostRows = Math.max(rows, 1);
@@ -57,7 +57,7 @@ public final class ReadLimits {
     });
   }
 
-  /** No batch starts in the next so many milliseconds; 0 opens at once. Call it from within a batch to pace the next. */
+  /** Starts no batch for the next {@code ms} milliseconds; 0 ends a pause. Call it in a batch to pace the next. */
   public static void pause(StreamExecution query, long ms) {
     ReadLimits limits = of(query);
     limits.change(l -> l.closedUntilNs = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ms));
@@ -67,8 +67,8 @@ public final class ReadLimits {
   }
 
   /**
-   * No batch starts until {@link #release}. Waits until the query no longer asks its sources, and says whether that is
-   * so: a source that was asked before may still start one batch.
+   * Starts no batch until {@link #release}. Waits until the query is not polling its sources, and returns whether that
+   * was reached: a poll that began before may still start one batch.
    */
   public static boolean hold(StreamExecution query, long waitMs) throws InterruptedException {
     of(query).change(limits -> limits.held = true);
@@ -82,7 +82,7 @@ public final class ReadLimits {
     return false;
   }
 
-  /** Batches start again as before {@link #hold}. */
+  /** Undoes {@link #hold}. */
   public static void release(StreamExecution query) {
     of(query).change(limits -> limits.held = false);
   }
@@ -96,7 +96,7 @@ public final class ReadLimits {
     apply();
   }
 
-  /** Sources are there a moment after a query has started, and before its first batch: until then, look again. */
+  /** Applies the limits; retried every millisecond until the sources are known, shortly after the query's start. */
   private synchronized void apply() {
     StreamExecution running = query.get();
     if (running == null || !running.isActive()) {

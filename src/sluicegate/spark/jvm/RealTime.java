@@ -14,41 +14,41 @@ import org.apache.spark.sql.classic.Dataset;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** What real-time mode needs to know of an operator's plan, and the column with the times that rows carry through it. */
+/** Checks an operator's plan for real-time mode, and carries the column with the rows' times through it. */
 public final class RealTime {
   private RealTime() {}
 
-  /** Microseconds since the epoch, when a row is at the place in the plan where this is called. */
+  /** Microseconds since the epoch at which a row passes the place in the plan where this is called. */
   public static long now() {
     Instant at = Instant.now();
     return at.getEpochSecond() * 1_000_000L + at.getNano() / 1_000;
   }
 
-  /** The same rows with a column that came in and that a projection dropped; as they are where nothing dropped it. */
+  /** The same rows with an input column restored in all projections that dropped it; unchanged if none did. */
   public static Dataset<Row> carrying(Dataset<Row> rows, String column) {
     LogicalPlan plan = carried(rows.queryExecution().analyzed(), column);
     return Dataset.ofRows(rows.sparkSession(), plan);
   }
 
-  /** What of the plan is Python; empty where nothing is. */
+  /** The first kind of Python node or expression in the plan; empty if there is none. */
   public static String python(Dataset<Row> rows) {
     return firstOf(rows.queryExecution().analyzed(), true, "Python", "InPandas", "InArrow", "PySpark");
   }
 
-  /** What of the plan keeps state or meets other rows; empty where each row is on its own. */
+  /** The first kind of node that keeps state or combines rows; empty if each row is processed alone. */
   public static String together(Dataset<Row> rows) {
     return firstOf(
         rows.queryExecution().analyzed(), false, "Aggregate", "Deduplicate", "Distinct", "Join", "WithState", "Window", "Sort");
   }
 
-  /** An option of the stream that the plan reads; empty where there is none, or not one stream. */
+  /** An option of the stream that the plan reads; empty if it is not set, or there is not exactly one stream. */
   public static String option(Dataset<Row> rows, String name) {
     List<StreamingRelationV2> found = new ArrayList<>();
     streams(rows.queryExecution().analyzed(), found);
     return found.size() == 1 ? found.get(0).extraOptions().getOrDefault(name, "") : "";
   }
 
-  /** The name of the source that the plan reads, as Spark calls it; empty where it is not one of the newer kind. */
+  /** Spark's name of the source that the plan reads; empty unless it reads exactly one data source V2 stream. */
   public static String source(Dataset<Row> rows) {
     List<StreamingRelationV2> found = new ArrayList<>();
     streams(rows.queryExecution().analyzed(), found);
@@ -85,7 +85,7 @@ public final class RealTime {
         .orElse(null);
   }
 
-  /** The first node, or expression of one, whose kind is named so. */
+  /** The class name of the first node, or expression if {@code within}, that contains one of {@code kinds}. */
   private static String firstOf(LogicalPlan plan, boolean within, String... kinds) {
     List<Object> there = new ArrayList<>(List.of(plan));
     if (within) {

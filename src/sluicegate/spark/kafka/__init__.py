@@ -1,1 +1,1 @@
-"""Kafka as a source: its connector, how far its topics have come, and when their rows came in."""
+"""Kafka sources, edges and sinks: the connector, topic offsets, and arrival times of rows."""

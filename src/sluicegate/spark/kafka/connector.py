@@ -1,7 +1,7 @@
-"""Spark's Kafka connector: which jars, and how a session comes by them.
+"""Adds Spark's Kafka connector to a session.
 
-The versions are those that were tried with the Spark that sluicegate runs on; ``$SLUICEGATE_KAFKA_CONNECTOR`` (Maven
-coordinates with commas between them) replaces them. Each is fetched without what it depends on: Spark has the rest.
+The versions are those tested with the Spark that sluicegate runs on; ``$SLUICEGATE_KAFKA_CONNECTOR`` (comma-separated
+Maven coordinates) replaces them. Each jar is fetched without its dependencies, because Spark has the rest.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
 
 def connector_jars() -> list[Path]:
-    """The connector's jars on this machine, fetched with Maven the first time."""
+    """The connector's jars on this machine; fetched with Maven the first time."""
     given = os.environ.get("SLUICEGATE_KAFKA_CONNECTOR", "")
     return jars_of("kafka-connector", tuple(part for part in given.split(",") if part) or COORDINATES)
 
 
 def has_connector(spark: SparkSession) -> bool:
-    """Whether the driver of a session knows the connector's classes."""
+    """Whether the driver of a session can load the connector's classes."""
     try:
         _loader(spark).loadClass(_PROVIDER)
     except Py4JError:
@@ -45,7 +45,7 @@ def has_connector(spark: SparkSession) -> bool:
 
 
 def add_connector(spark: SparkSession) -> None:
-    """Bring the connector to the driver of a running session, and to its executors with their next tasks."""
+    """Add the connector to the driver of a running session, and to its executors with their next tasks."""
     if has_connector(spark):
         return
     jvm: Any = spark._jvm
@@ -62,7 +62,7 @@ def add_connector(spark: SparkSession) -> None:
 
 
 def with_connector(spark: SparkSession, build: Callable[[SparkSession], object]) -> object:
-    """What ``build`` makes of the session; where that fails for want of the connector, it is brought first."""
+    """Call ``build`` on the session; if it fails because the connector is missing, add it and retry."""
     try:
         return build(spark)
     except PySparkException as problem:

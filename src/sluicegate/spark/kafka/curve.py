@@ -1,7 +1,7 @@
-"""When the rows of a topic came in, by its offsets: the broker's latest offset of each partition, against time.
+"""Maps offsets of a topic to arrival times, from samples of the latest offset of each partition.
 
-Between two samples rows are taken to have come evenly. What was there before the first sample is as old as that sample
-at least, and counts as that old; what is beyond the last came between it and now.
+Rows are assumed to arrive evenly between two samples. Rows before the first sample are at least as old as that sample,
+and count as exactly that old; rows beyond the last sample arrived between it and now.
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ from dataclasses import dataclass, field
 from sluicegate.domain.births import Births
 
 _MOST_POINTS = 1024
-"""Of a partition; beyond, every second of the older half goes. At half of it births of a long backlog are coarser."""
+"""Most samples per partition; beyond, every second one of the older half is dropped. At half, arrival times of a long
+backlog are coarser."""
 
 
 @dataclass(slots=True)
 class Line:
-    """One partition: times and offsets, both rising."""
+    """Samples of one partition: times and offsets, both increasing."""
 
     at_s: list[float] = field(default_factory=list)
     offset: list[int] = field(default_factory=list)
 
     def add(self, at_s: float, offset: int) -> None:
         if self.offset and (offset < self.offset[-1] or at_s <= self.at_s[-1]):
-            if offset < self.offset[-1]:  # the topic was made anew
+            if offset < self.offset[-1]:  # the topic was recreated
                 self.at_s, self.offset = [at_s], [offset]
             return
         if len(self.offset) > 1 and self.offset[-2] == offset:
-            self.at_s[-1] = at_s  # nothing came: where it begins and how far it lasts is all there is to know
+            self.at_s[-1] = at_s  # no new rows: the first and last sample of a flat stretch are enough
             return
         self.at_s.append(at_s)
         self.offset.append(offset)
@@ -38,7 +39,7 @@ class Line:
             self.at_s[:half], self.offset[:half] = self.at_s[:half:2], self.offset[:half:2]
 
     def at(self, moment_s: float) -> float:
-        """The end of the partition at a moment; before the first sample as at that.
+        """The interpolated end offset at a moment; before the first sample, that of the first sample.
 
         >>> Line([0.0, 10.0], [100, 200]).at(5.0), Line([0.0, 10.0], [100, 200]).at(-3.0)
         (150.0, 100.0)
@@ -50,11 +51,11 @@ class Line:
         return self.offset[i - 1] + (self.offset[i] - self.offset[i - 1]) * passed
 
     def births(self, first: int, end: int, now_s: float) -> list[tuple[float, float]]:
-        """Times and numbers of the rows from ``first`` up to but not including ``end``."""
+        """(arrival time, rows) points of the rows from ``first`` up to but not including ``end``."""
         return [((from_s + to_s) / 2, rows) for from_s, to_s, rows in self.stretches(first, end, now_s)]
 
     def stretches(self, first: int, end: int, now_s: float) -> list[tuple[float, float, float]]:
-        """From when to when rows came, evenly, and how many: those from ``first`` up to, not including, ``end``."""
+        """(from, to, rows) stretches of even arrivals for the rows from ``first`` up to but not including ``end``."""
         if not self.offset:
             return [(now_s, now_s, float(end - first))]
         found = []
@@ -75,7 +76,7 @@ class Line:
 
 @dataclass(slots=True)
 class OffsetCurve:
-    """All partitions of a query's topics.
+    """The samples of all partitions of a query's topics.
 
     >>> curve = OffsetCurve()
     >>> curve.add(10.0, {"a": 100}); curve.add(12.0, {"a": 300})
@@ -86,12 +87,12 @@ class OffsetCurve:
     lines: dict[str, Line] = field(default_factory=dict)
 
     def add(self, at_s: float, offsets: Mapping[str, int]) -> None:
-        """One sample; samples come in order of time."""
+        """Add one sample; samples must be in order of time."""
         for key, offset in offsets.items():
             self.lines.setdefault(key, Line()).add(at_s, offset)
 
     def per_s(self, since_s: float, until_s: float) -> float:
-        """What the topics grew by between two moments, whether it was read or not."""
+        """Rows per second that arrived in the topics between two moments, whether read or not."""
         grew = sum(line.at(until_s) - line.at(since_s) for line in self.lines.values() if line.offset)
         return grew / (until_s - since_s)
 

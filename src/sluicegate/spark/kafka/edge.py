@@ -1,9 +1,9 @@
-"""An edge whose rows are records of a Kafka topic; its manifests lie in a folder, as those of any other edge.
+"""An edge whose rows are records of a Kafka topic; its manifests are in a folder, as for any other edge.
 
-A task that sends rows marks each record with a name of its own attempt, and reports the offsets; only what tasks
-reported whose result Spark took is in the manifest. Records of attempts that failed, or of a batch that was
-interrupted, lie in the topic under names that no manifest knows, and readers pass them over. So the edge is exactly
-once, though the topic as such has every row at least once. Records go when the topic's own retention says so.
+A task that sends rows marks each record with the id of its attempt and reports the offsets; the manifest lists only
+attempts whose result Spark accepted. Records of failed attempts, or of an interrupted batch, have ids that no manifest
+lists, and readers skip them. So the edge is exactly-once, although the topic itself is at-least-once. Records are
+deleted by the topic's own retention.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ANSWER_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class KafkaEdge(FolderEdge):
-    """See the file's docstring."""
+    """An edge in a Kafka topic; see the module docstring."""
 
     at: KafkaTopic
 
@@ -49,7 +49,7 @@ class KafkaEdge(FolderEdge):
 
 
 def make_topic(at: KafkaTopic) -> None:
-    """Make the topic where the broker does not have it."""
+    """Create the topic unless the broker has it."""
     try:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient

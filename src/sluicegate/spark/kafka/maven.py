@@ -1,4 +1,4 @@
-"""Jars by their Maven coordinates, fetched once with ``mvn`` and kept."""
+"""Fetches jars by their Maven coordinates with ``mvn``, once, into a local cache."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def jars_folder() -> Path:
 
 
 def jars_of(what: str, coordinates: Sequence[str], transitive: bool = False) -> list[Path]:
-    """The jars of ``coordinates`` ("group:artifact:version"), and of all they need where ``transitive``."""
+    """The jars of ``coordinates`` ("group:artifact:version"), with their dependencies if ``transitive``."""
     digest = hashlib.sha256(repr((sorted(coordinates), transitive)).encode()).hexdigest()[:12]
     folder = jars_folder() / f"{what}-{digest}"
     if not folder.is_dir():
@@ -49,7 +49,7 @@ def _fetch(what: str, coordinates: Sequence[str], transitive: bool, folder: Path
             draft = Path(made)
             (draft / "pom.xml").write_text(_pom(coordinates, transitive), encoding="utf-8")
             _run([maven, "-q", "-B", "-f", str(draft / "pom.xml"), "dependency:copy-dependencies"], what, draft)
-            if not folder.is_dir():  # somebody else may have been quicker
+            if not folder.is_dir():  # another process may have fetched them meanwhile
                 (draft / "jars").rename(folder)
     except OSError as problem:
         told = f"cannot keep jars in {folder.parent} ({problem.strerror}): set SLUICEGATE_JARS to a folder that can"

@@ -1,4 +1,4 @@
-"""Kafka's offsets, as Spark's offset log and the broker give them: one number for each partition of each source."""
+"""Parses Kafka offsets from Spark's offset log and from the broker: one number per partition of each source."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from sluicegate.runlog.files import read_if_there
 
 Offsets = dict[str, int]
-"""By "source/topic/partition"; sources are numbered as in the offset log."""
+"""Offsets by "source/topic/partition"; sources are numbered as in the offset log."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerOffsets:
-    """The broker's answer: offsets, and how many tasks a batch of all of it can have (0: as many as one likes)."""
+    """The broker's answer: offsets, and the most tasks of a batch over all partitions (0: no limit)."""
 
     offsets: Offsets
     tasks: int
@@ -38,7 +38,7 @@ def told(text: str) -> BrokerOffsets:
 
 
 def planned(checkpoint: Path, batch: int) -> Offsets:
-    """One past the last offset of each partition as of ``batch``; before the first one, where the query begins."""
+    """One past the last offset of each partition as of ``batch``; with -1, the offsets at which the query begins."""
     if batch < 0:
         return _begun(checkpoint)
     text = read_if_there(checkpoint / "offsets" / str(batch))
@@ -47,13 +47,13 @@ def planned(checkpoint: Path, batch: int) -> Offsets:
 
 
 def taken_by(checkpoint: Path, batch: int) -> dict[str, tuple[int, int]]:
-    """For each partition: the first offset of a batch, and one past its last; a partition that is new begins at 0."""
+    """For each partition: the first offset of a batch, and one past its last; a new partition begins at 0."""
     before, after = {**_begun(checkpoint), **planned(checkpoint, batch - 1)}, planned(checkpoint, batch)
     return {key: (before.get(key, 0), end) for key, end in after.items()}
 
 
 def behind(latest: Mapping[str, int], taken: Mapping[str, int]) -> Offsets:
-    """Rows of each partition that no batch has taken."""
+    """Rows of each partition that no batch has read."""
     return {key: max(offset - taken.get(key, 0), 0) for key, offset in latest.items()}
 
 
@@ -66,7 +66,7 @@ def _begun(checkpoint: Path) -> Offsets:
 
 
 def _read(source: int, line: str) -> Offsets:
-    """A line of another kind of source is not ours to read."""
+    """Parse one source's line; empty if it is of another kind of source."""
     try:
         topics = json.loads(line) if line.startswith("{") else {}
         return {f"{source}/{t}/{p}": int(o) for t, parts in topics.items() for p, o in parts.items()}

@@ -1,7 +1,7 @@
-"""Rows of a Kafka edge as records: sent by the tasks of the batch that made them, read by the tasks of the next.
+"""Writes and reads the rows of a Kafka edge: sent by the tasks of one operator's batch, read by those of the next.
 
-A record's value is the row as JSON, so that anybody may read the topic; its header "sluicegate" names the attempt that
-sent it. Tasks are Python, with one client for each process that runs them.
+A record's value is the row as JSON, so that other programs can read the topic; its header "sluicegate" holds the id of
+the task attempt that sent it. Tasks are Python, with one Kafka client per worker process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 HEADER = "sluicegate"
 PIECES = "path string, skip long, take long"
-"""What a reader's tasks are given: which records, how many of them to pass over and how many to take."""
+"""Input of a reader's tasks: which records, how many of them to skip and how many to take."""
 _SENT = "attempt string, partition int, first long, until long, rows long"
 _AT_ONCE = 2_000
 _ANSWER_S = 30.0
@@ -33,15 +33,15 @@ JSON_OPTIONS = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
-"""Spark's own would cut microseconds off."""
+"""Spark's default formats would drop microseconds."""
 
 
 class BrokerDoesNotAnswer(OSError):
-    """Trying again helps once it does."""
+    """The broker did not answer; the operation can be retried."""
 
 
 def check_columns(operator: str, schema: StructType) -> None:
-    """Refuse what JSON would not bring back as it was."""
+    """Refuse column types that do not survive a round trip through JSON."""
     for field in schema.fields:
         if (kind := _lossy(field.dataType)) is not None:
             raise BadInput(
@@ -66,7 +66,7 @@ def _lossy(kind: DataType) -> str | None:
 
 
 def send(batch: DataFrame, at: KafkaTopic) -> tuple[DataFile, ...]:
-    """Send all rows, by the tasks that make them; what a manifest has to name."""
+    """Send all rows from the tasks that compute them; returns the entries of the manifest."""
     from pyspark.sql import functions as F
 
     columns = [F.col(f"`{name}`") for name in batch.columns]
@@ -77,7 +77,7 @@ def send(batch: DataFrame, at: KafkaTopic) -> tuple[DataFile, ...]:
 
 
 def received(pieces: DataFrame, at: KafkaTopic, schema: StructType) -> DataFrame:
-    """The rows of the records that ``pieces`` names."""
+    """The rows of the records that ``pieces`` lists."""
     from pyspark.sql import functions as F
 
     values = pieces.mapInArrow(Receiver(at), "value string")
@@ -86,7 +86,7 @@ def received(pieces: DataFrame, at: KafkaTopic, schema: StructType) -> DataFrame
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """A task's rows to a topic; gives one row for each partition, once the broker has all of them."""
+    """Sends a task's rows to a topic; yields one row per partition once the broker has acknowledged all of them."""
 
     at: KafkaTopic
 
@@ -108,7 +108,7 @@ class Sender:
                 sent += 1
         left = producer.flush(2 * _ANSWER_S)
         if failed or left or sent != sum(map(len, places.values())):
-            _producer.cache_clear()  # an idempotent one that failed may be of no use any more
+            _producer.cache_clear()  # an idempotent producer may be unusable after a failure
             raise BrokerDoesNotAnswer(f"topic {self.at.topic!r} at {self.at.servers}: {(failed or ['no answer'])[0]}")
         found = sorted(places.items())
         yield pa.RecordBatch.from_pydict(
@@ -124,7 +124,7 @@ class Sender:
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """The records that a task is given, as values; refused where one of them is not there."""
+    """Reads the values of the records assigned to a task; raises if any is missing."""
 
     at: KafkaTopic
 
@@ -152,7 +152,7 @@ class Receiver:
             )
 
     def _own(self, records: Records, skip: int, take: int) -> Iterator[str]:
-        """The values of the attempt's records from ``skip`` on, ``take`` of them."""
+        """The values of ``take`` of the attempt's records, after the first ``skip``."""
         from confluent_kafka import TopicPartition
 
         consumer = _consumer(self.at.client)
@@ -160,7 +160,7 @@ class Receiver:
         place = TopicPartition(records.topic, records.partition, first)
         low, high = consumer.get_watermark_offsets(place, timeout=_ANSWER_S)
         if first < low or records.end > high:
-            return  # deleted, or the topic is another
+            return  # deleted, or the topic was recreated
         consumer.assign([place])
         passed, own = (0 if records.alone else skip), records.attempt.encode()
         try:
@@ -195,13 +195,13 @@ def _produce(producer: Any, topic: str, value: str, headers: list[tuple[str, byt
             producer.produce(topic, value.encode(), headers=headers, on_delivery=delivered)
             producer.poll(0)
             return
-        except BufferError:  # as many as it holds are on their way
+        except BufferError:  # the producer's queue is full
             producer.poll(0.1)
 
 
 @cache
 def _producer(client: tuple[tuple[str, str], ...]) -> Any:
-    """Idempotent: what the client itself sends again is there once."""
+    """An idempotent producer, so that retries of the client do not duplicate records."""
     from confluent_kafka import Producer
 
     settings = {"enable.idempotence": True, "linger.ms": 5, "message.timeout.ms": int(_ANSWER_S * 1e3)}

@@ -1,10 +1,10 @@
-"""A sink's ``write`` to a topic of somebody else's: at least once, and every row with a key that tells repeats.
+"""A sink's ``write`` to an external Kafka topic: at-least-once, with a de-duplication key on every row.
 
     pipeline.sink("out", counts, write=kafka_sink("host:9092", "counts"), keep=False)
 
-A batch may be written again under its number, after a crash or an error. The key of a row is made of that number, of
-what the row holds, and of how many equal rows the batch has before it; so it is the same again, in whatever order rows
-come. A reader that drops keys it knows, or a topic that is compacted, has every row once.
+A batch may be written again under the same number after a crash or an error. The key of a row consists of that number,
+a hash of the row, and its position among equal rows of the batch; so a rewrite produces the same keys, in whatever
+order rows come. A reader that drops known keys, or a compacted topic, has every row once.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ ID_HEADER = "sluicegate-id"
 def kafka_sink(
     servers: str, topic: str, key: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Callable[[DataFrame, int], None]:
-    """``write`` for ``pipeline.sink``: rows as JSON to ``topic``.
+    """Return a ``write`` for ``pipeline.sink`` that sends rows as JSON to ``topic``.
 
-    The de-duplication key is the record's header "sluicegate-id"; it is the record's key too, unless a column is named.
-    ``settings`` are those of Kafka's Java producer (security.protocol and the like).
+    The de-duplication key is the record's header "sluicegate-id"; it is also the record's key, unless ``key`` names a
+    column. ``settings`` are those of Kafka's Java producer (security.protocol and the like).
     """
     return _KafkaSink(KafkaTopic(servers, topic, settings=tuple((settings or {}).items())), key)
 
 
 def topic_and_key(write: object) -> tuple[KafkaTopic, str | None] | None:
-    """Where a sink's ``write`` sends rows and the column that is their key; ``None`` where it is not a Kafka sink's."""
+    """The topic and key column of a sink's ``write``; ``None`` if it is not a Kafka sink's."""
     return (write.topic, write.key) if isinstance(write, _KafkaSink) else None
 
 

@@ -1,8 +1,8 @@
-"""Which key has so many rows that one task takes far longer than the others: all rows of a key go to one task.
+"""Finds a hot key: one with so many rows that its task takes far longer than the others (a key is always in one task).
 
-Key groups tell where the time goes (``act.group_loads``). Where one of them takes much more than its part, the newest
-rows on the operator's edge are counted by key, a few thousand of them, in the driver. The columns of the key are those
-that the query groups by; where they are not columns of the edge (they are made inside the query), nothing is found.
+The times of key groups show where the work is (``act.group_loads``). If one group takes much more than its share, up to
+20,000 of the newest rows on the operator's edge are counted by key, in the driver. The key columns are those that the
+query groups by; if they are not columns of the edge (but computed inside the query), nothing is found.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,14 +27,15 @@ from sluicegate.spark.edges.folder import FolderEdge
 
 _EVERY_S = 4.0
 _LEAST_SHARE = 0.25
-"""Of an operator's time in one key group, and of its rows with one key. At half, four tasks would still help."""
+"""Least share of an operator's time in one key group, and of its rows with one key. At half, keys would be reported at
+which four tasks still help."""
 _TIMES_ITS_PART = 2.0
 _SAMPLED_ROWS = 20_000
 
 
 @dataclass(slots=True)
 class HotKeys:
-    """Of one operator: looked for every few seconds, told in a small file while there is one."""
+    """Looks for a hot key of one operator every few seconds; keeps a small file with it while there is one."""
 
     stream: DataFrame
     path: Path
@@ -43,7 +45,7 @@ class HotKeys:
     _told: HotKey | None = field(default=None)
 
     def look(self, group_s: tuple[float, ...]) -> None:
-        """``group_s`` are the seconds a batch of each key group, none while they are not known."""
+        """Check if due. ``group_s`` are the seconds per batch of each key group, empty while unknown."""
         now_s = time.monotonic()
         if now_s < self._next_s or not group_s:
             return
@@ -56,7 +58,7 @@ class HotKeys:
 
     def _sampled(self) -> HotKey | None:
         columns = self._key_columns()
-        # files may be deleted once they are taken: the next look is as good
+        # files may be deleted once they are read: retried at the next check
         with contextlib.suppress(OSError, pa.ArrowException):
             rows = newest_rows(self.edges, columns) if columns else None
             return hottest(rows) if rows is not None else None
@@ -71,21 +73,21 @@ class HotKeys:
 
 
 def key_columns(stream: DataFrame) -> list[str]:
-    """The columns that the first stateful step of a query groups by; none where it groups by what it works out."""
+    """The columns that the first stateful node of a query's plan groups by; none for computed expressions."""
     plan: Any = stream._jdf
     waiting = [plan.queryExecution().analyzed()]
     while waiting:
         node = waiting.pop(0)
         found = _grouped_by(node)
         if found is not None:
-            return [attribute.name() for attribute in found if hasattr(attribute, "name")]
+            return [attribute.name() for attribute in found if "Attribute" in str(attribute.getClass().getSimpleName())]
         children = node.children()
         waiting += [children.apply(i) for i in range(children.size())]
     return []
 
 
 def _grouped_by(node: Any) -> list[Any] | None:
-    """The expressions that a node of Spark's plan keeps state by; ``None`` where it keeps none."""
+    """The grouping expressions of a stateful node of Spark's plan; ``None`` for other nodes."""
     kind = str(node.getClass().getSimpleName())
     if kind.startswith("TransformWithStateIn"):
         output = node.child().output()
@@ -107,20 +109,26 @@ def uneven(group_s: tuple[float, ...]) -> bool:
 
 
 def newest_rows(edges: tuple[FolderEdge, ...], columns: list[str]) -> pa.Table | None:
-    """The key columns of the newest rows that are still on an edge which has them."""
+    """The key columns of the newest rows that are still on the edges; ``None`` if a file lacks the columns."""
     parts, rows = list[pa.Table](), 0
+    for path, count in _newest_files(edges):
+        found = pq.ParquetFile(path)
+        if not set(columns) <= set(found.schema_arrow.names):
+            return None
+        parts.append(found.read(columns=columns))
+        rows += count
+        if rows >= _SAMPLED_ROWS:
+            break
+    return pa.concat_tables(parts) if parts else None
+
+
+def _newest_files(edges: tuple[FolderEdge, ...]) -> Iterator[tuple[Path, int]]:
+    """Files of the edges with their rows, the newest of each edge first; manifests are read one by one."""
     for edge in edges:
         for number in reversed(edge.numbers()):
             manifest = edge.manifest(number)
             for file in manifest.files if manifest is not None else ():
-                if rows >= _SAMPLED_ROWS:
-                    break
-                found = pq.ParquetFile(edge.folder / file.path)
-                if not set(columns) <= set(found.schema_arrow.names):
-                    return None
-                parts.append(found.read(columns=columns))
-                rows += file.rows
-    return pa.concat_tables(parts) if parts else None
+                yield edge.folder / file.path, file.rows
 
 
 def hottest(rows: pa.Table) -> HotKey | None:

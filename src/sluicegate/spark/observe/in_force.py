@@ -1,7 +1,7 @@
-"""Which number of tasks an operator really runs with: what was asked for counts once a batch was cut for it.
+"""Tracks the number of tasks that an operator really runs with: a new k is in force once a batch was planned with it.
 
-The plan is read when a batch is planned. So a change is in force as soon as a batch was planned after it was seen; an
-operator that has nothing to do has nothing to wait for.
+The plan is read when a batch is planned, so a change is in force as soon as a later batch was planned. For an idle
+operator a change is in force at once.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from sluicegate.runlog.batch_log import BatchRecord
 
 OVERDUE_S = 30.0
-"""A batch that has not begun so long after the plan changed does not hold the loop up any longer."""
+"""Seconds after which a plan change that no batch has started with no longer blocks the loop."""
 
 
 @dataclass(slots=True)
 class InForce:
-    """Of one operator: the k asked for and since when, the last batch planned then, and the last one that ended."""
+    """The k requested for one operator and since when, the last batch planned by then, and the last that ended."""
 
     asked: int | None = None
     since_s: float = 0.0
@@ -28,7 +28,7 @@ class InForce:
     def look(
         self, planned: int, records: Sequence[BatchRecord], started: int | None, waiting: bool, now_s: float
     ) -> tuple[int, float | None]:
-        """The k in force, and for how many seconds another has been asked for (``None``: it is in force).
+        """The k in force, and for how many seconds another has been pending (``None``: none is).
 
         ``started`` is the number of the last batch that was planned, ``waiting`` whether rows wait for the next.
 

@@ -1,7 +1,7 @@
-"""How fast the single instances of an operator are, from the tasks of its batches that were looked at.
+"""Measures the speed of each instance of an operator, from the sampled tasks of its batches.
 
-Task i of a batch is instance i: where places are given it runs on the same host each time. One batch varies too much,
-so speeds are smoothed over the last few.
+Task i of a batch is instance i: if places are planned, it runs on the same host each time. Single batches vary too
+much, so speeds are smoothed over the last few.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from sluicegate.runlog.batch_log import BatchRecord
 
 _WEIGHT = 0.3
 _SAMPLES = 3
-"""Fewer are not used yet."""
+"""Samples needed before the speeds are used."""
 _LEAST_S = 0.05
-"""A task shorter than this is all start-up."""
+"""Shorter tasks are ignored: their time is all start-up."""
 
 
 @dataclass(slots=True)
 class InstanceSpeeds:
-    """Rows a second of each instance, smoothed; begins anew when their number changes."""
+    """Smoothed rows per second of each instance; reset when the number of instances changes."""
 
     per_s: tuple[float, ...] = ()
     samples: int = 0
@@ -47,11 +47,11 @@ class InstanceSpeeds:
         self.samples += 1
 
     def told(self, running: int) -> tuple[float, ...]:
-        """The speeds of ``running`` instances, once they are known."""
+        """The speeds of ``running`` instances; empty until there are enough samples."""
         return self.per_s if self.samples >= _SAMPLES and len(self.per_s) == running else ()
 
     def left(self, running: int) -> tuple[float, ...]:
-        """Rows of each instance's share that it had not done when all others had, in the last batch looked at."""
+        """Rows of each instance that were unfinished when all others were done, in the last sampled batch."""
         return self.behind if self.told(running) else ()
 
 

@@ -1,7 +1,7 @@
-"""How busy the nodes are, from what the executors tell of themselves (``NodeLoads`` in sluicegate's jar).
+"""Node utilisation, from the load reports of the executors (``NodeLoads`` in sluicegate's jar).
 
-The driver puts it into one small file beside the pipeline; the controller reads it at its next look. An executor that
-has not told anything for a while has left.
+The driver writes it to one small file in the pipeline's folder, which the controller reads at its next tick. A file
+older than 15 s is ignored.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _DRIVER = "driver"  # Spark's name for the one executor of local mode
 
 @dataclass(frozen=True, slots=True)
 class ExecutorLoad:
-    """What one executor takes of its host; ``cores`` are those it was given.
+    """Resources that one executor uses on its host; ``cores`` are those assigned to it.
 
-    ``host_cores`` are those of the host, ``host_busy`` those of them that anybody keeps busy.
+    ``host_cores`` are the cores of the host, ``host_busy`` those of them kept busy by any process.
     """
 
     id: str
@@ -59,9 +59,9 @@ class ExecutorLoad:
 
 
 def nodes_of(executors: Iterable[ExecutorLoad]) -> list[dict[str, object]]:
-    """Shares by host: of the processors its executors were given, of all its memory, of its busiest disk's time.
+    """Utilisation by host: of its executors' cores, of all its memory, and of its busiest disk's time.
 
-    Workers on this machine have addresses of their own and share its cores.
+    Workers on this machine have loopback addresses of their own but share its cores.
 
     >>> one = ExecutorLoad("0", "h1", 2, 0.5, 1000, 4000, 0.25, 4, 3.0)
     >>> two = ExecutorLoad("1", "h1", 2, 1.5, 1000, 4000, 0.5, 4, 3.0)
@@ -94,16 +94,16 @@ def _machine(host: str) -> str:
 
 
 def _others(executors: list[ExecutorLoad]) -> float:
-    """Cores of a machine that others than its executors keep busy."""
+    """Cores of a machine that processes other than its executors keep busy."""
     return max(max(e.host_busy for e in executors) - sum(e.cores_busy for e in executors), 0.0)
 
 
 class NodeLog:
-    """Keeps the file up to date, from a thread in the driver."""
+    """Rewrites the node file every two seconds, from a thread in the driver."""
 
     def __init__(self, spark: SparkSession, path: Path) -> None:
         self._path, self._scheduler = path, Scheduler(spark)
-        jvm: Any = spark.sparkContext._jvm  # a class of the jar has no Python face
+        jvm: Any = spark.sparkContext._jvm  # the jar's classes have no Python stubs
         self._told = jvm.sluicegate.NodeLoads
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sluicegate-node-log", daemon=True)
@@ -115,7 +115,7 @@ class NodeLog:
 
     def _run(self) -> None:
         while not self._ended.wait(_EVERY_S):
-            # Spark may be going down, the disk may be full: the operators themselves say so
+            # Spark may be stopping or the disk full: the operators themselves report that
             with contextlib.suppress(Py4JError, OSError):
                 self._write()
 
@@ -123,7 +123,7 @@ class NodeLog:
         loads = [ExecutorLoad.from_line(line) for line in str(self._told.told()).splitlines()]
         cluster = self._scheduler.has_executors
         here = {executor.id for executor in self._scheduler.executors()} if cluster else {_DRIVER}
-        # the last word of an executor that left, or of one of an application before in the same Java process
+        # stale reports: of executors that left, or of an earlier application in the same Java process
         for gone in [load.id for load in loads if load.id not in here]:
             self._told.forget(gone)
         nodes = nodes_of(load for load in loads if load.id in here)
@@ -133,7 +133,7 @@ class NodeLog:
 
 @dataclass(frozen=True, slots=True)
 class GroundSeen:
-    """What the controller reads: executors (``None`` where there are none to count) and nodes."""
+    """What the controller reads: the number of executors (``None`` in local mode) and the nodes."""
 
     executors: int | None = None
     nodes: tuple[NodeObservation, ...] = ()
@@ -142,14 +142,14 @@ class GroundSeen:
 def read_nodes(
     path: Path, now_s: float, running: Mapping[str, int], places: Mapping[str, Sequence[str]] | None = None
 ) -> GroundSeen:
-    """What was last told, unless that is long ago.
+    """Read the last report, unless it is stale.
 
-    A single node hosts all that runs. Of several each hosts what was placed there; of the rest Spark chooses.
+    A single node hosts all tasks. With several, only planned places are known; Spark places the other tasks.
     """
     try:
         told = json.loads(read_if_there(path) or "null")
         return GroundSeen() if told is None or now_s - float(told["at_s"]) > _STALE_S else _seen(told, running, places)
-    except DAMAGE:  # the driver writes it anew
+    except DAMAGE:  # the driver will rewrite it
         return GroundSeen()
 
 

@@ -1,7 +1,7 @@
-"""How long the tasks of a query's batches ran, from Spark's own status store.
+"""Task run times of a query's batches, from Spark's status store.
 
-The sum over a batch's stages takes a handful of calls into the JVM; single tasks take some for each, so they are looked
-up only every few seconds (DRS's second layer of sampling), which is enough to see one instance lag behind the others.
+The sum over a batch's stages takes a handful of calls into the JVM; single tasks take several calls each, so they are
+read only every few seconds (DRS's second layer of sampling), which is enough to see an instance that lags behind.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _BATCH = re.compile(r"batch = (\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """``total_s`` over all tasks, ``None`` where Spark told nothing; ``task_s`` by task, of the longest stage, and
-    ``task_on`` the executor that each ran on."""
+    """Run times of one batch: ``total_s`` over all tasks, ``None`` if unknown; ``task_s`` by task of the longest stage,
+    and ``task_on`` the executor that each ran on."""
 
     total_s: float | None = None
     task_s: tuple[float, ...] = ()
@@ -30,16 +30,16 @@ class Work:
 
 
 class TaskTimes:
-    """Asks for the jobs of one batch; each job is looked at once."""
+    """Reads the run times of a query's batches; each job is read once."""
 
     def __init__(self, spark: SparkSession) -> None:
-        context: Any = spark.sparkContext._jsc.sc()  # the status store has no Python face
+        context: Any = spark.sparkContext._jsc.sc()  # the status store has no Python API
         self._tracker, self._store = context.statusTracker(), context.statusStore()
         self._last_job: dict[str, int] = {}
         self._looked_s: dict[str, float] = {}
 
     def of_batch(self, run_id: str, batch: int) -> Work:
-        """The work of a batch that has ended, for the query with that run id."""
+        """The work of a finished batch of the query with that run id."""
         before = self._last_job.get(run_id, -1)
         stages: list[tuple[int, float]] = []
         for job in sorted(number for number in self._tracker.getJobIdsForGroup(run_id) if number > before):
@@ -56,7 +56,7 @@ class TaskTimes:
         return Work(sum(run_s for _, run_s in stages), run_s, on)
 
     def _batch_of(self, job: int) -> int | None:
-        """Spark writes the batch's number into the description of its jobs."""
+        """The batch number of a job, which Spark writes into the job's description."""
         try:
             told = self._store.job(job).description()
         except Py4JJavaError:
@@ -71,10 +71,10 @@ class TaskTimes:
             found = [self._store.lastStageAttempt(numbers.apply(i)) for i in range(numbers.size())]
             return [(s.stageId(), s.executorRunTime() / 1e3) for s in found if s.status().toString() == "COMPLETE"]
         except Py4JJavaError:
-            return []  # forgotten by the store already: it keeps the newest only
+            return []  # evicted already: the store keeps only the newest
 
     def _single(self, run_id: str, stage: int) -> tuple[tuple[float, str], ...]:
-        """Run time and executor of each task; none where they were looked up a moment ago."""
+        """Run time and executor of each task; empty if they were read less than 5 s ago."""
         now_s = time.monotonic()
         if now_s - self._looked_s.get(run_id, 0.0) < _SINGLE_TASKS_EVERY_S:
             return ()

@@ -1,11 +1,11 @@
-"""How unevenly rows arrive at an operator and how unequal its batches are, as squared coefficients of variation.
+"""Variability of arrivals and of service of an operator, as squared coefficients of variation (SCV).
 
-Rows are not touched, so both come from counts and totals:
+Single rows are not measured, so both come from counts and totals:
 
-- arrivals: the variance of the rows that came between two looks over their mean. Over many arrivals that ratio tends to
-  the squared coefficient of variation of the gaps between them (1 for Poisson, 0 for a clock). The variance is taken
-  from successive differences, half their mean square, so that a load that rises does not count as uneven.
-- service: of the seconds of task time a row, from batch to batch.
+- arrivals: the variance over the mean of the rows that arrive between two ticks. Over many arrivals that ratio tends to
+  the SCV of the gaps between them (1 for Poisson, 0 for equal gaps). The variance is half the mean square of successive
+  differences, so that a rising load does not count as variability.
+- service: the SCV of task seconds per row, over batches.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from sluicegate.runlog.batch_log import BatchRecord
 _LOOKS = 30
 _BATCHES = 50
 _LEAST = 5
-"""Fewer say nothing."""
+"""With fewer samples the SCV is unknown."""
 
 
 @dataclass(slots=True)
 class Variability:
-    """Of one operator, over its last looks and batches."""
+    """Variability of one operator over its last ticks and batches."""
 
     came: deque[int] = field(default_factory=lambda: deque(maxlen=_LOOKS))
     costs_s: deque[float] = field(default_factory=lambda: deque(maxlen=_BATCHES))

@@ -1,9 +1,9 @@
-"""What happens in each batch of an operator: its rows go to files, then onto its edges by one rename each.
+"""Writes each batch of an operator: its rows go to files, which one rename per edge then publishes.
 
-Spark runs a batch that it did not see finish again, with the same number and the same input. If the manifest of that
-number is there already, nothing is published; a stateful batch is still executed, or its state would not be committed.
-Where an operator names several outputs, the rows of all of them are written in one pass, and a commit record names all
-files before any edge shows them, so that a crash between two edges cannot leave them at odds.
+Spark reruns a batch that it did not see finish, with the same number and the same input. If the manifest of that number
+exists already, nothing is published again; the batch is still executed, or its state would not be committed. If an
+operator has several outputs, the rows of all of them are written in one pass, and a commit record names all files
+before any edge shows them, so that a crash between two edges cannot leave them inconsistent.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ from sluicegate.spark.pipeline.row_functions import DEAD_LETTERS, PLACE
 
 LOG = logging.getLogger("sluicegate.pipeline")
 _COLD = 5
-"""Batches after a start that pay for compiling and warming up."""
+"""Number of batches after a start that are marked cold: they include compilation and warm-up."""
 _STEP_S = 1.0
-"""A batch during which the clock was set by more than this tells nothing of what rows cost."""
+"""A batch is marked cold if the wall clock was stepped by more than this while it ran: its times are wrong."""
 _ROW_GROUP_BYTES = 16 * 2**20
 _COMMITTER = ("spark.sql.parquet.output.committer.class", "sluicegate.EdgeCommitter")
 
 
 @dataclass(frozen=True, slots=True)
 class BatchNote:
-    """What the batch itself knows; how long it took in all is known once Spark has committed it."""
+    """Figures known while a batch runs; its total duration is known only after Spark has committed it."""
 
     rows: int
     rows_out: int
@@ -77,37 +77,37 @@ class BatchWriter:
     plan: PlanFile
     reads: Mapping[str, Edge]
     writes: Mapping[str, Edge]
-    """By output name; an operator with one output has it under the empty name."""
+    """The edge of each output, by name; a single output has the empty name."""
     planners: tuple[EdgePlanner, ...] = ()
     sinks: tuple[tuple[str, Write], ...] = ()
     loops: frozenset[str] = frozenset()
-    """The outputs that lead back."""
+    """The outputs that feed a loop."""
     foreign: ForeignSource | None = None
-    """Where it reads a stream of Spark's own."""
+    """Set if the operator reads a native Spark source."""
     groups: GroupLoads | None = None
-    """The key groups of an operator with state."""
+    """Set if the operator is stateful."""
     passing: bool = False
-    """Whether what it writes is deleted once its readers have taken it."""
+    """Whether its output is deleted once its readers have taken it."""
     skips: bool = False
-    """Whether rows that it cannot take go to its dead letters."""
+    """Whether rows that its function fails on go to its dead letters."""
     watermark: QueryWatermark | None = None
-    """Where the query has one."""
+    """Set if the query has a watermark."""
     timed: frozenset[str] = frozenset()
-    """The outputs whose rows have event time: their manifests carry the watermark on."""
+    """The outputs whose rows have event time; their manifests carry the watermark."""
     another_after: int | None = None
-    """The last batch, where Spark follows it up with one that releases what the watermark has passed."""
+    """The batch after which Spark runs one more, to release state that the watermark has passed."""
     without_rows: int | None = None
-    """The batch that Spark added when it repartitioned the state: its manifests are still to be published, empty."""
+    """The batch that Spark added when it repartitioned the state, until its empty manifests are published."""
     notes: dict[int, BatchNote] = field(default_factory=dict)
     started: int = 0
     hosts: tuple[str, ...] = ()
-    """Where its tasks should run whatever the plan says; where empty, the plan says, or Spark chooses."""
+    """Preferred hosts of its tasks, overriding the plan's; if both are empty, Spark chooses."""
     held: bool = False
-    """Set when the pipeline stops: an edge admits nothing more by itself, a stream of Spark's own has to be refused."""
+    """Set when the pipeline stops: edges admit nothing more by themselves, batches of native sources are refused."""
     disturbed_until_s: float = 0.0
-    """Batches that begin before then tell nothing of what rows cost: executors come, and their first tasks are slow."""
+    """Batches that begin before this time are marked cold: executors are starting, and their first tasks are slow."""
     trouble: threading.Event = field(default_factory=threading.Event)
-    """Set when a batch fails, so that nobody has to find out by looking."""
+    """Set when a batch fails, so that the runtime reacts before its next poll."""
     _last_s: float = field(default_factory=time.time)
 
     def __call__(self, batch: DataFrame, number: int) -> None:
@@ -130,7 +130,7 @@ class BatchWriter:
         planned = self.plan.read().of(self.operator)
         hosts = self.hosts or planned.hosts
         tasks = in_tasks(batch, k, hosts, self.groups, planned.groups)
-        if self.skips:  # the tasks of the jobs that this thread starts can read it
+        if self.skips:  # a local property: readable in the tasks of all jobs that this thread starts
             batch.sparkSession.sparkContext.setLocalProperty(PLACE, place_of(self.checkpoint, number))
         rows_out, born = self._write(tasks, number, told, (self._last_s + began_s) / 2)
         rows = self._rows_taken(taken, told, rows_out)
@@ -147,30 +147,30 @@ class BatchWriter:
             self.foreign.ended(number, rows, now_s - began_s)
 
     def _processors(self) -> int:
-        """The k that the tasks of this batch were cut for; the plan may have moved on since."""
+        """The k that the tasks of this batch were cut for; the plan may have changed since."""
         cut = max((planner.processors for planner in self.planners), default=0)
         most = self.foreign.tasks if self.foreign else 0
         wanted = max(self.plan.read().of(self.operator).processors, 1)
         return cut or (min(wanted, most) if most else wanted)
 
     def _born(self, taken: list[Manifest], number: int) -> Births | None:
-        """When the rows of a batch came in, where that is known."""
+        """Arrival times of the rows of a batch, if known."""
         if self.reads:
             return Births.merged(manifest.born for manifest in taken if manifest.rows)
         return self.foreign.taken(number) if self.foreign is not None else None
 
     def _rows_taken(self, taken: list[Manifest], born: Births | None, rows_out: int) -> int:
-        """What a batch took in; of a stream that is neither an edge nor Kafka's only what came out is known."""
+        """Input rows of a batch; for a source that is neither an edge nor Kafka only the output rows are known."""
         if self.reads:
             return sum(manifest.rows for manifest in taken)
         return round(born.weight) if born is not None else rows_out
 
     def _task_rows(self) -> tuple[int, ...]:
-        """The rows of each task, where it is one edge that they come from."""
+        """The rows of each task, if they come from a single edge."""
         return self.planners[0].task_rows if len(self.planners) == 1 else ()
 
     def tidy(self) -> None:
-        """Remove what interrupted batches left, but not what a commit record names: that is still to be published."""
+        """Delete files of interrupted batches, except those a commit record names: they are still to be published."""
         numbers = [int(path.stem) for path in self._record(0).parent.glob("*.json") if path.stem.isdigit()]
         records = [record for number in numbers if (record := self._read_record(number)) is not None]
         needed = {Path(file.path).parts[1] for record in records for files in record.values() for file in files}
@@ -186,9 +186,10 @@ class BatchWriter:
         ]
 
     def _write(self, batch: DataFrame, number: int, told: Births | None, guessed_s: float) -> tuple[int, Births]:
-        """Publish the batch unless it is published; the rows that are on the edges now, and when they were born.
+        """Publish the batch unless it is published already; returns its output rows and their births.
 
-        A stream of Spark's own tells no births: its rows came between the last two times it was asked, ``guessed_s``.
+        Without ``told`` births (native Spark sources other than Kafka) rows count as born at ``guessed_s``, halfway
+        between the start of this batch and that of the one before.
         """
         files = self._committed(number)
         if files is None:
@@ -203,7 +204,7 @@ class BatchWriter:
         born = told if told is not None else Births.of([(guessed_s, float(rows))])
         watermark_ms = self._advance(number)
         fault_point("written")
-        if self.without_rows is not None:  # only now: a batch that fails before may still be undone
+        if self.without_rows is not None:  # only now: if a batch fails earlier, the repartitioning can still be undone
             for edge in self.writes.values():
                 edge.publish(self.without_rows, (), Births(), time.time())
             self.without_rows = None
@@ -226,11 +227,11 @@ class BatchWriter:
         return sum(manifest.rows for manifest in published) - dead, born
 
     def another_is_due(self) -> bool:
-        """Whether Spark, with its last batch committed, still runs one for what the watermark has passed."""
+        """Whether Spark, after its last committed batch, still runs one for state that the watermark has passed."""
         return self.another_after is not None and self.another_after == last_committed(self.checkpoint)
 
     def _advance(self, number: int) -> int | None:
-        """Let the query's watermark follow those of the manifests taken; that of the rows which leave."""
+        """Advance the query's watermark by those of the manifests read; returns that of the output rows."""
         if self.watermark is None:
             return None
         newest = {
@@ -242,14 +243,14 @@ class BatchWriter:
         return advanced.leaving_ms
 
     def _carried(self, output: str, files: tuple[DataFile, ...], born: Births) -> Births:
-        """All births go on; round a loop only as many as it has rows, or they would go round for ever."""
+        """The births an output carries: all of them; on a loop scaled to its rows, or they would circulate forever."""
         rows = sum(file.rows for file in files)
         if output not in self.loops or born.weight <= rows:
             return born
         return Births.of((at_s, weight * rows / born.weight) for at_s, weight in born.points)
 
     def _committed(self, number: int) -> dict[str, tuple[DataFile, ...]] | None:
-        """The files of a batch that was committed before it was interrupted."""
+        """The files of a batch that was published or recorded before it was interrupted, else ``None``."""
         if len(self.writes) == 1:
             (output, edge), *_ = self.writes.items()
             manifest = edge.manifest(number)
@@ -257,7 +258,7 @@ class BatchWriter:
         return self._read_record(number)
 
     def _read_record(self, number: int) -> dict[str, tuple[DataFile, ...]] | None:
-        """The commit record of a batch. One that is spoiled is needed only as long as its batch may run again."""
+        """The commit record of a batch. A damaged one is an error only while its batch may run again."""
         try:
             text = read_if_there(self._record(number))
             if text is None:
@@ -291,7 +292,7 @@ class BatchWriter:
         return self._split(batch, home)
 
     def _split(self, batch: DataFrame, home: str) -> dict[str, tuple[DataFile, ...]]:
-        """One pass over the rows; each output's files then move to its own edge, on the same disk."""
+        """Write all outputs in one pass, then rename each output's files to its own edge, on the same disk."""
         draft = self._drafts / home
         _save(batch, draft, self.passing, by_output=True)
         sums = _told_sums(draft)
@@ -317,15 +318,15 @@ class BatchWriter:
 
 def _save(batch: DataFrame, folder: Path, passing: bool, by_output: bool = False) -> None:
     writer = batch.write.mode("overwrite").option("parquet.block.size", _ROW_GROUP_BYTES).option(*_COMMITTER)
-    if passing:  # read once, soon, and deleted: what coding saves on disk it costs twice in time
+    if passing:  # read once, soon, and deleted: encoding saves disk space but costs time twice
         writer = writer.option("compression", "none").option("parquet.enable.dictionary", "false")
     (writer.partitionBy(OUTPUT) if by_output else writer).parquet(str(folder))
 
 
 def _told_sums(folder: Path) -> dict[str, tuple[int, str]]:
-    """By path in a folder: a file's bytes and checksums, as the tasks that wrote them left them there.
+    """Size and checksums of each file, by path, from the ``_sums-*`` files its writing task left; deletes those.
 
-    A task gives its files of several outputs one name: only their paths differ.
+    By path, since a task gives its files of several outputs the same name.
     """
     found: dict[str, tuple[int, str]] = {}
     for told in folder.glob("_sums-*") if folder.exists() else ():
@@ -337,9 +338,9 @@ def _told_sums(folder: Path) -> dict[str, tuple[int, str]]:
 
 
 def _listed(edge: Edge, home: str, sums: Mapping[str, tuple[int, str]], under: str = "") -> tuple[DataFile, ...]:
-    """The files of a folder with their rows, which Parquet keeps in its footer; a folder without rows goes.
+    """The files of a folder that have rows, by their Parquet footers; a folder without rows is deleted.
 
-    ``sums`` are known by the paths that files had when they were written, ``under`` a folder of their own.
+    ``sums`` is keyed by the path that a file had when it was written: ``under`` plus its name.
     """
     folder = edge.folder / home
     if not folder.exists():

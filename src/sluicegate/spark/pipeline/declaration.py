@@ -61,7 +61,7 @@ class Outputs:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Rows from outside: fed by a program (``Feed``), or by any streaming DataFrame of Spark."""
+    """Rows from outside the pipeline: fed by a program (``Feed``), or read by any streaming DataFrame of Spark."""
 
     name: str
     schema: str
@@ -81,11 +81,11 @@ class Step:
     fuse: bool = True
     key_groups: int = 8
     source: str | None = None
-    """Set where ``function`` takes the session and gives the stream of that source of Spark's own."""
+    """Name of the native Spark source whose stream ``function`` returns, given the session; else ``None``."""
     retry_for_s: float | None = None
-    """How long it is tried again when it fails; where not given, as long as the pipeline says."""
+    """How long it is retried when it fails; ``None``: the pipeline's limit."""
     dead_letters: str | None = None
-    """The stream of the rows that it cannot take, where they are skipped."""
+    """Stream of the rows that ``function`` failed on; ``None``: no rows are skipped."""
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -103,9 +103,9 @@ Write = Callable[[DataFrame, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """Where a stream leaves: its rows stay on the disk for ``keep_s``, and ``write`` is called with each batch.
+    """Output of a stream: its rows stay on disk for ``keep_s``, and ``write`` is called with each batch.
 
-    ``keep_s`` is infinite where they stay for good, and 0 where they go once they are written and committed.
+    ``keep_s`` is infinite if rows are kept forever, 0 if they are deleted once written and committed.
     """
 
     name: str
@@ -116,7 +116,7 @@ class Sink:
 
 @dataclass(slots=True)
 class Pipeline:
-    """See the file's docstring."""
+    """Declares sources, operators, loops, edges and sinks; see the module docstring for an example."""
 
     name: str
     sources: dict[str, Source] = field(default_factory=dict)
@@ -130,7 +130,7 @@ class Pipeline:
         _check_name("pipeline", self.name)
 
     def source(self, name: str, schema: str = "", stream: Callable[[SparkSession], DataFrame] | None = None) -> Stream:
-        """Rows from outside, with ``schema`` (a DDL string such as "text string, at timestamp") or a Spark stream."""
+        """Add rows from outside, with ``schema`` (DDL such as "text string, at timestamp") or a Spark stream."""
         self._check_new("source", name)
         _check_schema("source", name, schema)
         if bool(schema) == (stream is not None):
@@ -154,12 +154,12 @@ class Pipeline:
         retry_for_s: float | None = None,
         dead_letters: bool = False,
     ) -> Stream:
-        """A function from DataFrame to DataFrame, one argument a stream it reads.
+        """Add an operator: a function that takes one DataFrame per stream it reads and returns a DataFrame.
 
         ``stateful`` ones (aggregations, deduplication, stream joins, transformWithState) keep their state in
-        ``key_groups`` parts, which bounds k. ``mode`` is Spark's output mode: "update" for stateful ones, else
-        "append". ``fuse=False`` keeps the operator in a query of its own. ``retry_for_s`` is how long it is tried again
-        when it fails (a service that it calls is down, say); where not given, as long as ``start`` says: for ever.
+        ``key_groups`` partitions, the upper bound of k. ``mode`` is Spark's output mode; default "update" for stateful
+        ones, else "append". ``fuse=False`` keeps the operator in a query of its own. ``retry_for_s`` limits how long it
+        is retried when it fails (say, a service it calls is down); the default is that of ``start``: no limit.
 
         ``dead_letters=True``: rows that ``function``, made by ``by_row`` or ``in_pandas``, raises an error for are
         skipped, and kept with the reason in the stream NAME.dead_letters (``pipeline.dead_letters(NAME)``).
@@ -171,7 +171,7 @@ class Pipeline:
         return Stream((name,))
 
     def dead_letters(self, operator: str) -> Stream:
-        """The rows that an operator could not take, as a stream; kept for good, or as long as a sink of it says."""
+        """The stream of rows that an operator failed on; kept forever, or as long as its sink says."""
         step = self.steps.get(operator)
         if step is None or step.dead_letters is None:
             raise BadInput(f"operator {operator!r} has no dead letters: declare it with dead_letters=True")
@@ -188,7 +188,7 @@ class Pipeline:
         key_groups: int = 8,
         retry_for_s: float | None = None,
     ) -> Outputs:
-        """An operator whose result has a column ``output`` that names, row by row, which of ``outputs`` it goes to."""
+        """Add an operator with several ``outputs``; the column ``output`` of its result says where each row goes."""
         if isinstance(outputs, str) or len(set(outputs)) != len(outputs) or len(outputs) < 1:
             raise BadInput(f"operator {name!r}: name its outputs, each once")
         for output in outputs:
@@ -199,7 +199,7 @@ class Pipeline:
         return Outputs(name, tuple(outputs))
 
     def loop(self, name: str, schema: str) -> Stream:
-        """A stream that is read before it is written: close it with ``close``."""
+        """Add a stream that is read before it is written: close it with ``close``."""
         self._check_new("loop", name)
         _check_schema("loop", name, schema)
         if not schema:
@@ -208,7 +208,7 @@ class Pipeline:
         return Stream((name,))
 
     def close(self, loop: Stream, stream: Stream) -> None:
-        """Rows of ``stream`` are what ``loop`` carries back."""
+        """Close a loop: rows of ``stream`` are fed back as ``loop``."""
         name, origin = _only(loop, "close"), _only(stream, "close")
         if name not in self.loops:
             raise BadInput(f"{name!r} is no loop: make it with pipeline.loop")
@@ -224,12 +224,12 @@ class Pipeline:
         partitions: int = 4,
         settings: Mapping[str, str] | None = None,
     ) -> Stream:
-        """Let a stream pass through a Kafka topic instead of files: its operators then run as two queries.
+        """Pass a stream through a Kafka topic instead of files; its writer and readers then run as separate queries.
 
-        ``kafka`` are the broker's addresses ("host:9092"). ``topic`` is PIPELINE.STREAM where not given, and is made
-        with ``partitions`` where the broker does not have it. Rows are records of JSON that anybody may read. Within
-        the pipeline it is exactly once; for other readers of the topic at least once. ``settings`` are those of Kafka's
-        clients (librdkafka's names, such as security.protocol).
+        ``kafka`` are the broker addresses ("host:9092"). ``topic`` defaults to PIPELINE.STREAM, and is created with
+        ``partitions`` if the broker does not have it. Rows are JSON records that other programs may read. Delivery is
+        exactly once within the pipeline, at least once for other readers of the topic. ``settings`` are passed to the
+        Kafka clients (librdkafka names such as security.protocol).
         """
         origin = _only(stream, "edge")
         step = self.steps.get(origin)
@@ -242,12 +242,12 @@ class Pipeline:
         return stream
 
     def sink(self, name: str, stream: Stream, write: Write | None = None, keep: bool | str | timedelta = True) -> None:
-        """Let a stream's rows leave: they stay in the pipeline's folder, go to ``write``, or both.
+        """Add an output of a stream: its rows stay in the pipeline's folder, go to ``write``, or both.
 
-        ``write(batch, number)`` is called for each batch, and again with the same number after a crash or an error:
-        at least once, so let it replace what it wrote under that number. ``keep`` is how long rows stay in the folder:
-        ``True`` for good, "7d" or a ``timedelta`` so long, ``False`` only until ``write`` has them and the batch is
-        committed. Where a stream has several sinks, the longest counts.
+        ``write(batch, number)`` is called at least once for each batch: after a crash or an error, again with the same
+        number, so it should replace what it wrote under that number. ``keep`` is how long rows stay in the folder:
+        ``True`` forever, "7d" or a ``timedelta`` that long, ``False`` only until ``write`` has them and the batch is
+        committed. If a stream has several sinks, the longest ``keep`` applies.
         """
         _check_name("sink", name)
         if name in self.sinks:
@@ -262,7 +262,7 @@ class Pipeline:
         self.sinks[name] = Sink(name, origin, write, _keep_s(name, keep, write is not None))
 
     def check(self) -> None:
-        """Refuse what cannot run, with what to do."""
+        """Raise ``BadInput`` if the pipeline cannot run; the text says what to change."""
         if not self.sources:
             raise BadInput(f"pipeline {self.name!r} has no source: add one with pipeline.source")
         if all(step.source for step in self.steps.values()):
@@ -332,7 +332,7 @@ class Pipeline:
         )
 
     def _known(self) -> set[str]:
-        """All streams there are so far."""
+        """Names of all streams declared so far."""
         return {*self.sources, *self.loops, *(s for step in self.steps.values() for s in step.streams)}
 
     def _check_new(self, what: str, name: str) -> None:
@@ -382,7 +382,7 @@ def _only(stream: Stream, what: str) -> str:
 
 
 def _check_dead_letters(name: str, function: object, reads: tuple[Stream, ...], stateful: bool) -> None:
-    """Only where one row can be told from another."""
+    """Allow dead letters only where a failure can be attributed to a single row."""
     if not isinstance(function, RowsOperator):
         raise BadInput(
             f"operator {name!r}: dead_letters needs a function of rows, made by sluicegate.by_row or in_pandas; of "
@@ -403,7 +403,7 @@ def _check_function(what: str, name: str, function: object) -> None:
 
 
 def check_retry(what: str, name: str, retry_for_s: float | None) -> None:
-    """A limit is a number of seconds, 0 for none at all."""
+    """Refuse a retry limit below 0 s; 0 means no retry, ``None`` no limit."""
     if retry_for_s is not None and not retry_for_s >= 0:
         raise BadInput(f"{what} {name!r}: retry_for_s is {retry_for_s!r}, give seconds, 0 or more; None is for ever")
 

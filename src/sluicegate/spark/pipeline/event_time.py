@@ -1,13 +1,13 @@
-"""A watermark that crosses an edge: the writer's goes into its manifests, and the reader's advances by them alone.
+"""Carries watermarks across edges: the writer's goes into its manifests, and the reader's advances by them alone.
 
-Spark keeps a watermark in the query that defines it; of the next query's stream only the schema would say that a column
-is event time. So a stream whose schema says so is given a watermark node when it is read. After each batch has been
-executed, and before Spark looks at its watermark nodes, the node of each edge is set to what the newest manifest of the
-batch carries. Everything after that is Spark's own: the least of all nodes, late rows, state that is released, the
-batch without rows that releases it (``EventTime.java`` in the jar).
+Spark keeps a watermark inside the query that defines it; in the next query only the schema shows that a column is event
+time. So a stream whose schema has event time is given a watermark node when it is read. After each batch has been
+executed, and before Spark evaluates its watermark nodes, the node of each edge is set to what the newest manifest of
+the batch carries. The rest is Spark's own: the minimum over all nodes, late rows, released state, and the batch without
+rows that releases it (``EventTime.java`` in the jar).
 
-What a manifest carries is the watermark of the rows that leave: without state, the query's own after this batch; with
-state, the one by which this batch released it, since rows as old as that may come with the next batch.
+A manifest carries the watermark of the output rows: without state, the query's own after this batch; with state, the
+one by which this batch released state, since rows as old as that may come with the next batch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 _DELAY_MS = "spark.watermarkDelayMs"
-"""What Spark keeps of a watermark in the metadata of its column."""
+"""Key in a column's metadata under which Spark keeps the watermark delay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,10 @@ class QueryWatermark:
     spark: SparkSession
     nodes: tuple[EdgeNode, ...]
     query: str = ""
-    """Its name, once it was started."""
+    """The query's name, once started."""
 
     def advance(self, batch: int, watermarks_ms: Mapping[str, int]) -> Advanced:
-        """Advance by what the edges' manifests carry, after the batch was executed."""
+        """Advance by the watermarks that the edges' manifests carry, after the batch was executed."""
         known = {one.node: watermarks_ms[one.edge] for one in self.nodes if one.edge in watermarks_ms}
         nodes = [one.node for one in self.nodes]
         session: Any = self.spark._jsparkSession
@@ -66,10 +66,10 @@ def event_times(schema: StructType) -> dict[str, int]:
 
 
 def marked(stream: DataFrame, edge: str, schema: StructType) -> tuple[DataFrame, tuple[EdgeNode, ...]]:
-    """The stream of an edge with a watermark node, where its schema has event time.
+    """The stream of an edge with a watermark node, if its schema has event time.
 
-    One node serves all such columns, as one watermark leaves a query; Spark takes the mark from the others, so they
-    are given theirs again.
+    One node serves all such columns, as a query has one output watermark; Spark drops the mark of the other columns, so
+    their metadata is set again.
     """
     delays_ms = event_times(schema)
     if not delays_ms:
@@ -87,7 +87,7 @@ def marked(stream: DataFrame, edge: str, schema: StructType) -> tuple[DataFrame,
 
 
 def without_replaced(stream: DataFrame, nodes: tuple[EdgeNode, ...]) -> DataFrame:
-    """What an operator made of marked streams, without the nodes that a ``withWatermark`` of its own replaces."""
+    """Remove the nodes added by ``marked`` that a ``withWatermark`` of the operator replaces."""
     if not nodes:
         return stream
     spark = stream.sparkSession
@@ -95,7 +95,7 @@ def without_replaced(stream: DataFrame, nodes: tuple[EdgeNode, ...]) -> DataFram
 
 
 def is_in(stream: DataFrame) -> bool:
-    """Whether a query of this stream has a watermark at all."""
+    """Whether a query of this stream has a watermark."""
     return bool(_jvm(stream.sparkSession).isIn(stream._jdf))
 
 

@@ -1,4 +1,4 @@
-"""An operator's failure in one line: which operator, which batch, what was said, whose fault it is and what to do."""
+"""Classifies operator failures; each is one line: operator, batch, error, who or what is at fault, and the remedy."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _OUR_FILES = re.compile(r'File "[^"]*sluicegate/(?:spark/edges|runlog)/')
 _SPARKS_OWN = "=== Streaming Query ==="
 _MOST = 300
 ROW_NOTE = "sluicegate: at "
-"""Begins the note on an error that says which row it came from."""
+"""Prefix of the exception note that names the failing row."""
 _ROW = re.compile(rf"^{ROW_NOTE}(row \d+ of task \d+)$", re.MULTILINE)
 _SPOILED = re.compile(r"\bEdgeSpoiled: (.+)")
-"""Python's class and the jar's have one name, and their text is one line."""
+"""Matches the Python and the Java exception: they share the class name, and their text is one line."""
 
 
 class Fault(StrEnum):
-    """Whose fault a failure is: that decides whether trying again can help, and what a user is told."""
+    """What is at fault: decides whether a retry can help, and which remedy is shown."""
 
     CODE = "code"
     OURS = "refused"
@@ -37,17 +37,17 @@ class Fault(StrEnum):
     """A file of an edge or a checkpoint is missing or was changed; the text says which and how to restore it."""
     FOLDER = "folder"
     SOURCE = "source"
-    """A file that a stream of Spark's own reads cannot be read, or has other columns."""
+    """A file of a native Spark source cannot be read, or has other columns."""
     SERVICE = "service"
     MACHINE = "machine"
 
     @property
     def most_tries(self) -> int | None:
-        """With the same error each time, before the operator stops; ``None``: it is tried for ever.
+        """Tries with the same error before the operator stops; ``None``: it is retried forever.
 
-        Six tries take 15 s: a service that is down for less never stops an operator, whatever its client raises.
+        Seven tries take 15 s: a shorter outage of a service never stops an operator, whatever its client raises.
         """
-        return {Fault.CODE: 6, Fault.OURS: 3, Fault.FOLDER: 3, Fault.SOURCE: 3, Fault.SPOILED: 1}.get(self)
+        return {Fault.CODE: 7, Fault.OURS: 3, Fault.FOLDER: 3, Fault.SOURCE: 3, Fault.SPOILED: 1}.get(self)
 
     @property
     def remedy(self) -> str:
@@ -75,12 +75,12 @@ class Fault(StrEnum):
 
 
 class OperatorFailed(SluicegateError):
-    """An operator has stopped: trying its batch again did not help, or not for as long as it was to be tried."""
+    """An operator has stopped: a retry cannot help, or did not help within the retry limit."""
 
     exit_code = 1
 
     def __init__(self, operator: str, batch: int | None, why: str, fault: Fault = Fault.CODE, place: str = "") -> None:
-        """``place``: where the rows of that batch are, for who looks for the one that its code cannot take."""
+        """``place`` says where the rows of that batch are, to find the one that the code fails on."""
         where = f" (its rows: {place})" if place and fault is Fault.CODE else ""
         super().__init__(f"operator {operator!r} failed at batch {batch}: {why}{where}; {fault.remedy}")
         self.operator = operator
@@ -90,13 +90,13 @@ class OperatorFailed(SluicegateError):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """``why`` in one line, and whose fault."""
+    """The error in one line, and what is at fault."""
 
     why: str
     fault: Fault
 
     def like(self, why: str) -> bool:
-        """Whether it is the same error as another: numbers, such as addresses and times, do not count."""
+        """Whether this is the same error as ``why``, ignoring numbers such as addresses and times."""
         return _without_numbers(self.why) == _without_numbers(why)
 
 
@@ -104,7 +104,7 @@ ENDED = Failure("its query ended by itself", Fault.MACHINE)
 
 
 def failure_of(problem: StreamingQueryException, folder: Path) -> Failure:
-    """What went wrong with a query of the pipeline in ``folder``."""
+    """The failure behind the exception of a query, for the pipeline in ``folder``."""
     if (lost := spoiled(problem)) is not None:
         return Failure(str(lost), Fault.SPOILED)
     lines = _lines(problem)
@@ -116,16 +116,16 @@ def failure_of(problem: StreamingQueryException, folder: Path) -> Failure:
 
 
 def _file_outside(lines: list[str], folder: Path) -> str | None:
-    """The file that Spark could not read or parse, where it is none of the pipeline's own."""
+    """The file that Spark could not read or parse, if it lies outside the pipeline's folder."""
     found = [match[1] for line in lines if (match := _READING.search(line))]
     return found[-1] if found and not Path(found[-1]).is_relative_to(folder) else None
 
 
 def told(problem: StreamingQueryException) -> str:
-    """What the user's code said, or else Spark's own first line.
+    """The innermost error of an exception, as the user's code raised it, else Spark's own first line.
 
-    An error stands where a traceback's indented lines end, Python's or Java's; the last one is the innermost: Spark
-    puts the worker's traceback after its own, Java its causes after their effects.
+    An error line follows a traceback's indented lines (Python or Java); the last one is the innermost: Spark appends
+    the worker's traceback to its own, Java prints causes after their effects.
     """
     lines = _lines(problem)
     errors = list(_errors(lines))
@@ -138,13 +138,13 @@ def told(problem: StreamingQueryException) -> str:
 
 
 def spoiled(problem: object) -> EdgeSpoiled | None:
-    """The file that is missing or was changed, where that is what stopped a query: no try can help then."""
+    """The ``EdgeSpoiled`` error (a missing or changed file) in an exception, if any; a retry cannot help then."""
     found = _SPOILED.findall(str(problem))
     return EdgeSpoiled(found[-1].strip()) if found else None
 
 
 def is_a_rows_fault(problem: BaseException) -> bool:
-    """Whether an error in a function of one's own may be the row's: neither a service's, the machine's nor the code's.
+    """Whether an error of a user function may be caused by the row, not by a service, the machine or the code.
 
     >>> [is_a_rows_fault(one) for one in (ValueError("unavailable"), KeyError("id"), TypeError("None"))]
     [True, True, True]
@@ -158,7 +158,7 @@ def is_a_rows_fault(problem: BaseException) -> bool:
         if isinstance(chain, OSError | MemoryError | ImportError | NameError | SyntaxError):
             return False
         told = _SERVICES.search(type(chain).__name__) or _SERVICE_SAYS.search(str(chain))
-        if told and not isinstance(chain, _OF_VALUES):  # their texts quote the row, which may say anything
+        if told and not isinstance(chain, _OF_VALUES):  # the text of these may quote the row, so it is no evidence
             return False
         chain = chain.__cause__ or chain.__context__
     return True
@@ -183,7 +183,7 @@ _SURE = frozenset(
         *("ArithmeticException", "AnalysisException", "ParseException"),
     )
 )
-"""Errors that are the code's, whatever their text mentions."""
+"""Errors that the code causes, whatever their text mentions."""
 _SERVICES = re.compile(
     "connect|timeout|timedout|unavailable|socket|gaierror|refused|brokenpipe|network(?!x)|unknownhost|noroute|throttl|"
     "toomanyrequests|ratelimit|transient|operationalerror|interfaceerror|http|urlerror|ssl(?:error|exception)|kafka|"
@@ -210,7 +210,7 @@ _DAMAGE_SAYS = re.compile(
     re.IGNORECASE,
 )
 _STATE_SAYS = re.compile(r"CANNOT_LOAD_STATE_STORE|StateStoreErrors\$\.cannotLoad")
-"""In any line: of state that is torn the innermost error says no more than that a file has ended."""
+"""Searched in all lines: for torn state the innermost error is only an unexpected end of file."""
 _OF_VALUES = (ValueError, LookupError, TypeError, ArithmeticError, AttributeError, AssertionError)
 _READING = re.compile(r"FAILED_READ_FILE.*? while reading file (?:file:/*(?=/))?(\S+?)\.?(?:\s|$)")
 _CRASHED = "Python worker exited unexpectedly"

@@ -1,8 +1,8 @@
-"""A stream of Spark's own as the source of an operator: what its batches may take, and how far behind they are.
+"""Native Spark sources of an operator: limits what their batches read, and measures how far behind they are.
 
-Pace, row limit and back-pressure of the plan are brought to Spark by ``sluicegate.ReadLimits`` in our jar. Of Kafka the
-broker is asked as well, twice a second: where its topics are against the offsets that batches have taken gives lag and
-arrivals, also before a batch has ended; offsets against time tell when the rows of a batch came in.
+``sluicegate.ReadLimits`` in our jar applies pace, row limit and back-pressure of the plan to Spark. For Kafka, the
+broker is polled as well, twice a second: the topics' end offsets minus the offsets that batches have taken give lag and
+arrivals, also while a batch runs; offsets over time give the arrival times of a batch's rows.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from sluicegate.spark.kafka.offsets import BrokerOffsets, behind, planned, taken
 _EVERY_S = 0.5
 _ANSWER_S = 5.0
 _HELD_S = 5.0
-"""How long to wait for a source that is being asked while it is held; a broker that is down does not answer."""
+"""Deadline for the source to finish a request for offsets when it is held; a broker that is down does not answer."""
 _BATCH_S = 10.0
-"""What a batch may take of a backlog, by the speed of the last full one: so long may stopping have to wait for it."""
+"""Row cap of a batch in seconds of work, at the speed of the last full batch: a stop may have to wait this long."""
 _FIRST_ROWS = 2_000
-"""What the first batch may take, whose speed nobody knows. At double, a slow operator keeps a stop waiting longer."""
+"""Row cap of the first batch, before any speed is known. At double, a stop waits longer for a slow operator."""
 _LEAST_ROWS = 100
 _AGES_S = tuple(0.5 * 2.0**i for i in reversed(range(18)))
-"""Of what waited before the start, 18 hours to half a second: the broker's time index says how much is how old."""
+"""Ages, 18 hours to 0.5 s, at which the broker's time index is queried to date the backlog from before the start."""
 
 
 @dataclass(slots=True)
 class ForeignSource:
-    """Use from the operator's writer; a thread of its own follows plan and broker until ``close``."""
+    """One native source, used by the operator's writer; a thread of its own polls plan and broker until ``close``."""
 
     operator: str
     checkpoint: Path
@@ -51,11 +51,11 @@ class ForeignSource:
     log: Path
     ahead: tuple[Backlog, ...] = ()
     spreads: bool = False
-    """Whether its rows are shuffled before they are written: then topics do not bound its tasks."""
+    """Whether its rows are shuffled before they are written: topic partitions then do not bound its tasks."""
     tasks: int = 0
-    """How many tasks have rows; 0 where nothing bounds them."""
+    """Number of tasks that have rows; 0: not bounded."""
     rows: int = 0
-    """What its batches took in since the start."""
+    """Rows that its batches read since the start."""
     held: bool = False
     kafka: bool = False
     _last: int = -1
@@ -68,16 +68,16 @@ class ForeignSource:
     _in_force: tuple[float, int] | None = None
     _crowded: bool = False
     _turn: threading.Lock = field(default_factory=threading.Lock)
-    """A hold must not meet a release half way."""
+    """Serialises hold and release."""
     _dating: threading.Lock = field(default_factory=threading.Lock)
     _ended: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
     def attach(self, spark: SparkSession, query: StreamingQuery) -> None:
-        """Take a query in hand that has just started; one that is started again begins as the last one was left."""
+        """Control a query that has just started; a restarted query is held again if the one before was."""
         jvm: Any = spark._jvm
         if isinstance(jvm.sluicegate.ReadLimits, JavaPackage):
-            return  # a session without our classes: what it reads is not ours to limit
+            return  # the session lacks our jar: its reads cannot be limited
         self._limits, self._offsets = jvm.sluicegate.ReadLimits, jvm.sluicegate.KafkaOffsets
         self._let_go()
         self._query = query._jsq.streamingQuery()
@@ -90,27 +90,30 @@ class ForeignSource:
             self._thread.start()
 
     def hold(self) -> None:
-        """Let it take no more rows."""
+        """Stop the source: no more rows are read."""
         with self._turn, contextlib.suppress(Py4JError):
             self.held = True
             if self._query is not None:
                 self._limits.hold(self._query, int(_HELD_S * 1e3))
 
     def began(self) -> None:
-        """A batch begins: the next may not before the pace is over."""
+        """Note the start of a batch; the next one may start only after the pace."""
         self._began_s = time.time()
         self._in_force = None
         self._bring(self.plan.read().of(self.operator))
 
     def ended(self, batch: int, rows: int, took_s: float) -> None:
-        """A batch that took what it was allowed shows how fast it goes; a smaller one shows what a batch costs."""
-        if batch > self._last:  # one that runs again has been counted
+        """Count a batch, and set the row cap by its speed if it took at least half of the cap.
+
+        The duration of a smaller batch shows its fixed cost, not its speed.
+        """
+        if batch > self._last:  # a rerun batch is already counted
             self.rows, self._last = self.rows + rows, batch
         if rows >= 0.5 * self._cap:
             self._cap = max(_BATCH_S * rows / max(took_s, 0.05), _LEAST_ROWS)
 
     def taken(self, batch: int) -> Births | None:
-        """When the rows of a batch came in, as far as its offsets tell."""
+        """Arrival times of the rows of a batch, by its Kafka offsets; ``None`` without any."""
         ranges = taken_by(self.checkpoint, batch)
         if not ranges:
             return None
@@ -125,25 +128,25 @@ class ForeignSource:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Of the client that asked the broker for the query as it ran so far."""
+        """Close the client that polled the broker for the previous run of the query."""
         if self._query is not None:
             with contextlib.suppress(Py4JError, OSError):
                 self._offsets.close(self._query)
 
     def _bring(self, wanted: OperatorPlan) -> None:
-        """What the plan says, to Spark, where it says something new."""
+        """Apply pace and row limit of the plan to Spark if they changed."""
         most = int(min(wanted.most_rows, self._cap))
         if self._query is None or self._in_force == (wanted.pace_s, most):
             return
-        left_s = min(self._began_s + wanted.pace_s - time.time(), wanted.pace_s)  # or the clock was set back
-        with contextlib.suppress(Py4JError):  # a limit that cannot be set must not cost the batch
+        left_s = min(self._began_s + wanted.pace_s - time.time(), wanted.pace_s)  # capped: the clock may be set back
+        with contextlib.suppress(Py4JError):  # failing to set a limit must not fail the batch
             self._limits.mostRows(self._query, most)
             self._limits.pause(self._query, max(int(left_s * 1e3), 0))
             self._in_force = (wanted.pace_s, most)
 
     def _follow(self) -> None:
         while not self._ended.wait(_EVERY_S):
-            # Spark may be going down, the broker may be away: the next look is as good
+            # Spark may be stopping, the broker may be down: retry at the next poll
             with contextlib.suppress(Py4JError, OSError, ValueError):
                 self._look()
 
@@ -158,7 +161,7 @@ class ForeignSource:
             self._sample()
 
     def _wait_for_readers(self, wanted: OperatorPlan) -> None:
-        """While those who read what it writes are too far behind, it takes nothing more."""
+        """Back-pressure: hold the source while readers of the operator's output are too far behind."""
         crowded = any(backlog.rows() > wanted.most_behind for backlog in self.ahead)
         if crowded and not self._crowded:
             self._limits.hold(self._query, 0)
@@ -175,7 +178,7 @@ class ForeignSource:
         batch = last_batch(self.checkpoint)
         taken = planned(self.checkpoint, -1 if batch is None else batch)
         if not taken:
-            return  # where the query begins is settled with its first batch
+            return  # the start offsets are known only with the first batch
         lag = behind(now.offsets, taken)
         document = {
             "at_s": round(at_s, 3),
@@ -187,7 +190,7 @@ class ForeignSource:
         append_line(self.log, json.dumps(document))
 
     def _date_what_waited(self) -> None:
-        """Once, before the first sample or the first batch's end, whichever comes first."""
+        """Date the backlog from before the start; once, at the first sample or first batch, whichever is earlier."""
         with self._dating:
             now_s, ages_s = time.time(), () if self._curve.lines or self._query is None else _AGES_S
             for age_s in ages_s:

@@ -1,12 +1,12 @@
-"""Which neighbours share one query.
+"""Decides which neighbouring operators are fused into one query.
 
-A hop costs a whole batch more: rows wait half a batch for the next query and then one batch in it, 1.5 (o + c k) at
-best by the micro-batch law, whatever the rows cost. What a hop gains is a parallelism of its own. Two stateless
-neighbours gain nothing by it: fused, k processors take both functions at 1/(1/mu_1 + 1/mu_2), the same work on the
-same processors, so b* = (o + c k)/(1 - rho) once instead of twice. A stateless operator before a stateful one becomes
-the map side of its shuffle: its rows never touch a disk, and Spark aggregates them before they move; what it loses is
-a k beyond the key groups, for which there is ``fuse=False``. What follows a stateful operator keeps its own query:
-with it a batch that must pay for all stores would have to wait for its neighbour's rows too.
+A hop adds a whole batch of latency: rows wait half a batch for the next query and then one batch in it, at least
+1.5 (o + c k) by the micro-batch law, whatever the rows cost. Its benefit is a separate parallelism. Two stateless
+neighbours gain nothing by it: fused, k processors run both functions at 1/(1/mu_1 + 1/mu_2), the same work on the
+same processors, so b* = (o + c k)/(1 - rho) is paid once instead of twice. A stateless operator before a stateful one
+becomes the map side of its shuffle: its rows never touch a disk, and Spark aggregates them before they move; it loses
+a k beyond the key groups, for which there is ``fuse=False``. An operator after a stateful one keeps its own query:
+fused, a batch that must pay for all state stores would also have to wait for its neighbour's rows.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from sluicegate.domain import BatchCosts
 from sluicegate.spark.pipeline.declaration import Pipeline, Step
 
-# What small batches cost on Spark with edges on a local disk; measured, and learned anew by the loop once it runs.
+# Measured cost of small batches on Spark with edges on a local disk; the loop learns its own once it runs.
 COSTS = BatchCosts(overhead_s=0.15, per_task_s=0.03, commit_s=0.03)
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Operators that run as one query, upstream first, and why."""
+    """Operators that run as one query, upstream first, and why they do."""
 
     steps: tuple[Step, ...]
     why: str
@@ -48,7 +48,7 @@ class Group:
         return max(step.key_groups for step in self.steps)
 
     def retry_for_s(self, otherwise: float | None) -> float | None:
-        """How long its query is tried again: as the least patient of its operators says, else as the pipeline does."""
+        """Retry limit of its query: the smallest limit of its operators, else ``otherwise``."""
         return min((step.retry_for_s for step in self.steps if step.retry_for_s is not None), default=otherwise)
 
     @property
@@ -57,7 +57,7 @@ class Group:
 
 
 def groups_of(pipeline: Pipeline, fuse: bool = True) -> tuple[Group, ...]:
-    """Every operator in exactly one group."""
+    """Group the operators into queries; every operator is in exactly one group."""
     groups: list[list[Step]] = []
     home: dict[str, list[Step]] = {}
     for step in pipeline.steps.values():
@@ -73,7 +73,7 @@ def groups_of(pipeline: Pipeline, fuse: bool = True) -> tuple[Group, ...]:
 
 
 def _before(pipeline: Pipeline, step: Step) -> Step | None:
-    """The operator that ``step`` may share a query with: its only input, read by nobody else, kept nowhere."""
+    """The operator ``step`` may be fused with: it writes the only input, which has no other reader and is not kept."""
     if not step.fuse or len(step.inputs) != 1 or len(step.reads) != 1:
         return None
     (stream,) = step.inputs
@@ -81,7 +81,7 @@ def _before(pipeline: Pipeline, step: Step) -> Step | None:
     if origin is None or origin.stateful or not origin.fuse or len(origin.streams) > 1:
         return None
     if step.stateful and origin.source is not None:
-        return None  # how many rows a stream of Spark's own gave is known by what comes out of its query
+        return None  # a native source's rows are counted by its query's output, which state would change
     if stream in pipeline.topics:
         return None
     readers = [other for other in pipeline.steps.values() if stream in other.inputs]

@@ -1,7 +1,7 @@
-"""A pipeline as it runs: groups of operators, the edges between them, and what the control loop sees of both.
+"""The graph of a running pipeline: groups of operators and the edges between them, as the control loop sees it.
 
 The description is written to the pipeline's folder, so that the controller needs no user code, and so that a folder of
-another pipeline is refused before anything is touched.
+another pipeline is refused before anything is changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sluicegate.spark.pipeline.declaration import Pipeline
 from sluicegate.spark.pipeline.fusion import COSTS, Group, groups_of
 
 _GUESSED_PER_S = 1000.0
-"""Of one processor, before the first batches tell."""
+"""Assumed rows/s of one processor until the first batches are measured."""
 MICRO_BATCH, REAL_TIME = "micro-batch", "real-time"
 
 
@@ -40,8 +40,11 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class RunningGraph:
-    """What the controller needs to know. ``kept`` are the streams with a sink; ``keep_s`` says how long their rows
-    stay, where that is not for good. In real-time ``mode`` all nodes are stages of one query."""
+    """What the controller needs to know of a pipeline.
+
+    ``kept`` are the streams with a sink, and dead letters; ``keep_s`` is how long their rows stay, if not forever. In
+    real-time ``mode`` all nodes are stages of one query.
+    """
 
     name: str
     sources: tuple[str, ...]
@@ -62,7 +65,7 @@ class RunningGraph:
         return cls(pipeline.name, fed, nodes, kept, keep_s)
 
     def with_key_groups(self, counts: Mapping[str, int]) -> RunningGraph:
-        """The same with as many key groups as state is in by now."""
+        """The same graph with the current numbers of key groups."""
         nodes = tuple(replace(node, key_groups=counts.get(node.name, node.key_groups)) for node in self.nodes)
         return replace(self, nodes=nodes)
 
@@ -74,7 +77,7 @@ class RunningGraph:
 
     @property
     def doors(self) -> tuple[str, ...]:
-        """The operators where rows come in."""
+        """The operators that read from outside the pipeline."""
         return tuple(node.name for node in self.nodes if node.source or set(node.reads) & set(self.sources))
 
     def to_json(self) -> str:
@@ -90,7 +93,7 @@ class RunningGraph:
 
     @classmethod
     def from_json(cls, text: str) -> RunningGraph:
-        """What a text says; a ``ValueError`` tells what is wrong where it is not as it was written."""
+        """Parse a description; ``ValueError`` if it is damaged."""
         read, _ = opened(text)
         try:
             nodes = tuple(_node_from(entry) for entry in read["nodes"])
@@ -101,10 +104,9 @@ class RunningGraph:
             raise ValueError("describes no pipeline") from problem
 
     def topology(self) -> Topology:
-        """The graph as the loop plans for it; rates and costs are guesses until batches tell.
+        """The topology that the loop plans for; rates and costs are guesses until batches are measured.
 
-        Nothing is known of what goes round a loop either, and all of it would be a loop without an end: so nothing is
-        guessed to, until arrivals tell.
+        Loop edges start with selectivity 0 until arrivals are measured: their share is unknown, and 1 would never end.
         """
         costs = None if self.mode == REAL_TIME else COSTS
         operators = tuple(Operator(n.name, _GUESSED_PER_S, stateful=n.stateful, batch=costs) for n in self.nodes)
@@ -125,7 +127,7 @@ class RunningGraph:
 
 
 def read_graph(layout: Layout) -> RunningGraph | None:
-    """The pipeline that a folder describes; ``None`` where it describes none."""
+    """The pipeline that a folder describes; ``None`` if there is no description."""
     try:
         text = read_if_there(layout.description)
         return None if text is None else RunningGraph.from_json(text)
@@ -138,7 +140,7 @@ def read_graph(layout: Layout) -> RunningGraph | None:
 
 
 def fused(pipeline: Pipeline, fuse: bool) -> tuple[Group, ...]:
-    """The groups of a checked pipeline."""
+    """Check a pipeline and group its operators into queries."""
     pipeline.check()
     return groups_of(pipeline, fuse)
 

@@ -1,14 +1,14 @@
-"""What the loop sees of a running pipeline, from its batch logs and manifests alone: no row is touched, no query asked.
+"""Builds the loop's observations of a running pipeline from batch logs and manifests: no row or query is touched.
 
 - arrivals: rows put on an edge, as the manifests count them
 - queue length: rows on an edge that no batch has taken (Little's law holds between it, arrivals and waiting)
-- of a Kafka topic both from the broker's offsets, which the driver logs; of other streams of Spark's own only what
-  batches took is known
-- service: rows, k and duration of every finished batch; the law is fitted from them
-- variability: of arrivals between looks, of task time a row between batches
-- sojourn: the births that travel with the rows, aged at the moment the last operator published them
-- nodes: what the executors tell of themselves, and where the plan placed the tasks
-- what runs: the k that batches were cut for, executors registered and warm, nodes up; not what was asked for
+- for a Kafka topic both come from the broker's offsets, which the driver logs; for other native Spark sources only the
+  rows that batches took are known
+- service: rows, k and duration of every finished batch; the micro-batch law is fitted to them
+- variability: of arrivals between polls, of task time per row between batches
+- sojourn: age of the births that travel with the rows, when the last operator published them
+- nodes: load that the executors report, and where the plan placed the tasks
+- what runs: the k that batches were cut for, executors registered and warm, nodes up; not what was requested
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from sluicegate.spark.observe.variability import Variability
 from sluicegate.spark.pipeline.graph import Node, RunningGraph
 
 _FLAT_OUT = 0.95
-"""The share of a look that batches fill where an operator is never idle."""
+"""An operator is saturated if its batches fill at least this share of the time between two polls."""
 EXECUTORS_OVERDUE_S = 90.0
-"""Executors that have not come by then are said not to have: on two busy cores one takes 15 s."""
+"""Executors that have not started by then are reported as overdue: on two busy cores one takes 15 s."""
 
 
 @dataclass(slots=True)
 class Topics:
-    """What the broker told of the topics that an operator reads, as of the last look."""
+    """Lag and arrivals of the topics that an operator reads, as of the last poll."""
 
     tail: Tail
     known: bool = False
@@ -54,7 +54,7 @@ class Topics:
     _rows: int = 0
 
     def look(self) -> None:
-        """Rates are from sample to sample; without two of them, or without a new one, there is none."""
+        """Read new samples; the rate is between two samples, ``None`` without two of them or without a new one."""
         before_s, before = self._at_s, self._rows
         told = [json.loads(line) for line in self.tail.lines()]
         if told and before_s is None:
@@ -70,7 +70,7 @@ class Topics:
 
 @dataclass(slots=True)
 class Observer:
-    """Remembers where it left off in every log."""
+    """Observes a pipeline; remembers its position in every log."""
 
     layout: Layout
     graph: RunningGraph
@@ -82,7 +82,7 @@ class Observer:
     executors: int | None = None
     in_force: dict[str, InForce] = field(default_factory=dict)
     learned: dict[str, bool] = field(default_factory=dict)
-    """By operator that told of any batch: whether one of them was warm."""
+    """By operator with any measured batch: whether one of them was warm."""
     at_s: float | None = None
 
     @classmethod
@@ -99,10 +99,10 @@ class Observer:
         return {name: topics.tasks for name, topics in self.topics.items() if topics.tasks}
 
     def observe(self, now_s: float) -> Observation:
-        """What happened since the last time; the first time tells no rates, only what waits and what was learned."""
+        """What happened since the last call; the first call gives no rates, only the backlog and logged batches."""
         fresh = {stream: head.look() for stream, head in self.heads.items()}
         records = {name: list(records_of(tail.lines())) for name, tail in self.tails.items()}
-        # a clock that was set back tells nothing of the time between
+        # if the clock was set back, the time in between is unknown
         took_s, self.at_s = (now_s - self.at_s if self.at_s is not None and now_s > self.at_s else None), now_s
         plan = PlanFile(self.layout.plan).read()
         for topics in self.topics.values():
@@ -134,7 +134,7 @@ class Observer:
             backlog_rows=sum(operator.queue_rows or 0.0 for operator in operators.values()),
             nodes=ground.nodes,
             rescaling=starting or any(age_s <= OVERDUE_S for _, _, age_s in pending),
-            # k is in force at the next batch, executors when they are warm: neither stops what runs meanwhile
+            # k takes effect at the next batch, executors when they are warm: neither interrupts running batches
             starting=starting or any(age_s <= OVERDUE_S for _, _, age_s in pending),
             overdue=overdue,
             fleet=fleet,
@@ -146,7 +146,7 @@ class Observer:
     def _running(
         self, plan: PlanInForce, records: dict[str, list[BatchRecord]], now_s: float
     ) -> tuple[dict[str, int], list[tuple[str, int, float]]]:
-        """The k in force of every operator; and those that another was asked for, with it and for how long."""
+        """The k in force of every operator, and pending changes: operator, requested k, seconds since the request."""
         running, pending = dict[str, int](), list[tuple[str, int, float]]()
         for node in self.graph.nodes:
             asked = plan.of(node.name).processors
@@ -182,7 +182,7 @@ class Observer:
         )
 
     def _read_per_s(self, name: str, records: list[BatchRecord], took_s: float | None) -> float | None:
-        """Rows a second from a stream of Spark's own; ``None`` while the broker of a topic does not answer."""
+        """Rows/s from a native Spark source; ``None`` while the broker of a topic does not answer."""
         topics = self.topics[name]
         if topics.known or not took_s:
             return topics.per_s
@@ -193,12 +193,12 @@ class Observer:
         return topics.came if topics.known else taken
 
     def _per_s(self, streams: Iterable[str], fresh: dict[str, int], took_s: float) -> float:
-        """Rows a second on some edges together; an edge of which too little is known is judged by the looks."""
+        """Rows/s on some edges together, by manifest times; by rows per poll for edges with too few manifests."""
         rates = ((self.heads[stream].per_s, fresh[stream] / took_s) for stream in streams)
         return sum(by_looks if measured is None else measured for measured, by_looks in rates)
 
     def _telling(self, name: str, records: list[BatchRecord]) -> tuple[Batch, ...]:
-        """The batches to learn from: warm ones; until there is one, all but the very first, which compiles."""
+        """The batches to learn costs from: warm ones; until there is one, all but batch 0, which compiles."""
         found = []
         for record in records:
             if record.batch > 0 and not (record.cold and self.learned.get(name)):
@@ -213,13 +213,13 @@ class Observer:
         return seen.told(running)
 
     def _with_queues(self, name: str, seen: OperatorObservation, running: int) -> OperatorObservation:
-        """Of each instance: its part of the rows that wait, and those it had not done when the others had."""
+        """Add the queue of each instance: its share of the backlog, and its rows left when the others had finished."""
         left = self.speeds[name].left(running)
         each = (seen.queue_rows or 0.0) / running
         return replace(seen, instance_queues=tuple(each + rows for rows in left)) if left else seen
 
     def _groups(self, node: Node, plan: PlanInForce, running: Mapping[str, int]) -> tuple[int, ...]:
-        """The tasks of a stateful operator's key groups, as planned; before that, neighbours together."""
+        """The task of each key group of a stateful operator, as planned; without a plan, contiguous ranges."""
         there = state_partitions(self.layout.checkpoint(node.name)) or node.key_groups
         planned = plan.of(node.name).groups
         return planned if len(planned) == there else ranges(there, min(running[node.name], there))
@@ -237,7 +237,7 @@ class Observer:
 def _still_to_come(
     fleet: FleetSeen | None, pending: Iterable[tuple[str, int, float]], now_s: float
 ) -> tuple[bool, tuple[str, ...]]:
-    """Whether executors are still awaited; and what did not come within its time, with the reason if there is one."""
+    """Whether executors are still starting, and a line for each overdue request, with the reason if known."""
     late = [
         f"{name}: {asked} tasks asked for {age_s:.0f} s ago, no batch has begun with them"
         for name, asked, age_s in pending
@@ -259,7 +259,7 @@ def _in_all(rates: list[float | None]) -> float | None:
 
 
 def sojourn_of(records: Iterable[BatchRecord]) -> Sojourn | None:
-    """From birth to the end of the pipeline, over all rows that the batches finished."""
+    """Latency from birth to publication by the last operator, over all rows of the batches."""
     ages = [age for record in records for age in record.born.ages_s(record.published_s)]
     weight = sum(w for _, w in ages)
     if weight <= 0:

@@ -1,4 +1,4 @@
-"""Spark streams whose offsets and tasks a planner of ours decides: how Python and the jar find each other."""
+"""Spark streams whose offsets and tasks a Python planner decides: registers planners with the jar."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sluicegate.spark.edges.planner import EdgePlanner
 
 
 def read_by(spark: SparkSession, planner: EdgePlanner) -> DataStreamReader:
-    """A reader of the stream that ``planner`` plans; Spark calls it until it is forgotten."""
+    """A reader of the stream that ``planner`` plans; Spark calls the planner until ``forget``."""
     provider = _provider(spark)
     if isinstance(provider, JavaPackage):
         raise BadInput(

@@ -1,7 +1,7 @@
-"""Spark's progress of a finished batch, read once, at the border, and logged with what the batch itself noted.
+"""Logs every finished batch: Spark's progress report merged with the batch's own notes.
 
 Spark's Python listener walks every progress object through hundreds of calls into the JVM, and falls behind at a few
-batches a second. Here a thread asks for the JSON text of the last few progresses, one call each, and only when a batch
+batches a second. Here a thread fetches the JSON text of the last few progresses, one call each, and only when a batch
 has ended and is not logged yet.
 """
 
@@ -26,12 +26,12 @@ from sluicegate.spark.pipeline.batch_writer import BatchNote, BatchWriter
 
 _EVERY_S = 0.1
 _METRICS_LAG_S = 0.5
-"""How long to wait for the tasks' metrics, which come to Spark's store on a way of their own."""
+"""How long to wait for task metrics, which reach Spark's store asynchronously."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A query to watch: its batches' notes, where they are logged, and the query as it runs now."""
+    """A query to watch: its writer with the notes, the log file, and the query as it runs now."""
 
     writer: BatchWriter
     log: Path
@@ -48,7 +48,7 @@ class ProgressLog:
         self._thread.start()
 
     def close(self) -> None:
-        """Log what has ended by now."""
+        """Log the batches that have ended, and stop."""
         self._ended.set()
         self._thread.join(timeout=10)
 
@@ -60,7 +60,7 @@ class ProgressLog:
     def _look(self) -> None:
         for known in self._watched.values():
             if known.writer.notes:
-                # Spark may be going down, the disk may be full: the operators themselves say so
+                # Spark may be stopping, the disk may be full: the operators report that themselves
                 with contextlib.suppress(Py4JError, OSError):
                     self._log(known)
 
@@ -72,7 +72,7 @@ class ProgressLog:
             if note is None:
                 continue
             work = self._tasks.of_batch(str(progress["runId"]), batch)
-            young = abs(time.time() - note.published_s) < _METRICS_LAG_S  # or the clock was set back
+            young = abs(time.time() - note.published_s) < _METRICS_LAG_S  # abs: the clock may be set back
             if work.total_s is None and young and not self._ended.is_set():
                 return
             append_line(known.log, record_of(progress, note, work).to_json())
@@ -86,7 +86,7 @@ def recent(query: StreamingQuery) -> list[dict[str, Any]]:
 
 
 def record_of(progress: Mapping[str, Any], note: BatchNote, work: Work) -> BatchRecord:
-    """A batch begins when its rows are admitted: what Spark waited for the offset to move is not part of it."""
+    """Merge progress, note and task times; a batch begins when rows are admitted: waiting for offsets is left out."""
     spent = progress["durationMs"]
     waited_s = float(spent.get("latestOffset", 0)) / 1e3
     began_s = datetime.fromisoformat(str(progress["timestamp"])).timestamp()

@@ -1,4 +1,4 @@
-"""From groups of operators to Spark queries: schemas worked out along the graph, sources and writers bound to edges."""
+"""Builds Spark queries from groups of operators: derives schemas along the graph, binds queries to edges."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ from sluicegate.spark.pipeline.planned_stream import read_by
 from sluicegate.spark.pipeline.row_functions import DEAD_LETTERS, DEAD_SCHEMA, ROWS, RowsOperator
 
 _WAIT_S = 0.2
-"""How long a source holds its answer back while nothing is new; also what stopping may have to wait for."""
+"""How long a source blocks when it has no new offsets; a stop may have to wait for this long."""
 _SHUFFLES = ("Repartition", "Aggregate", "Deduplicate", "Join", "Sort")
-"""Nodes of a plan below which the number of tasks is not that of what follows."""
+"""Plan nodes that shuffle: after one, the number of tasks is no longer that of the source."""
 _STARTING = threading.Lock()
-"""Queries start one after the other: the number of key groups is a setting of the session that a start picks up."""
+"""Queries start one at a time: a start reads the number of key groups from a setting of the session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """What every query of a pipeline is bound to."""
+    """Context that all queries of a pipeline share."""
 
     pipeline: Pipeline
     groups: tuple[Group, ...]
@@ -72,12 +72,12 @@ class Prepared:
 
     @property
     def key_groups(self) -> int:
-        """Those its state is in, which may be another number by now than was declared."""
+        """Key groups that the state is in now, which may differ from the declared number."""
         return self.group.key_groups if self.writer.groups is None else self.writer.groups.number
 
 
 def prepare(pipeline: Pipeline, groups: tuple[Group, ...], spark: SparkSession, layout: Layout) -> list[Prepared]:
-    """Build every group's stream, upstream first, and make the edges they write to."""
+    """Build every group's stream, upstream first, and create the edges they write to."""
     schemas = {name: _schema(name, s.schema) for name, s in pipeline.sources.items() if s.stream is None}
     schemas |= {name: _schema(name, ddl) for name, ddl in pipeline.loops.items()}
     for name, source in pipeline.sources.items():
@@ -107,15 +107,15 @@ def prepare(pipeline: Pipeline, groups: tuple[Group, ...], spark: SparkSession, 
 
 
 def _edge(pipeline: Pipeline, layout: Layout, stream: str) -> Edge:
-    """Where the rows of a stream lie: in files, or in the topic that was declared for it."""
+    """The edge of a stream: files, or the Kafka topic that was declared for it."""
     topic = pipeline.topics.get(stream)
     return FolderEdge(layout.edge(stream)) if topic is None else KafkaEdge(layout.edge(stream), topic)
 
 
 def start_query(spark: SparkSession, one: Prepared, name: str) -> StreamingQuery:
-    """Start one query in a FAIR pool of its own, its state in as many parts as it has key groups."""
+    """Start one query in a FAIR pool of its own, with one state partition per key group."""
     with _STARTING:
-        one.writer.another_after = None  # Spark forgets at a start that it owes one
+        one.writer.another_after = None  # after a restart Spark no longer runs the batch it still owed
         if one.writer.watermark is not None:
             one.writer.watermark.query = name
         try:
@@ -197,7 +197,7 @@ def _next(step: Step, stream: DataFrame) -> DataFrame:
 
 
 def _called(step: Step, *streams: DataFrame) -> DataFrame:
-    """What a step's function makes of its streams; with dead letters also of the rows that it cannot take."""
+    """Call a step's function; with dead letters, the result also has the rows that the function failed on."""
     if step.dead_letters is not None and isinstance(step.function, RowsOperator):
         (stream,) = streams
         return step.function.with_dead_letters(stream, step.name)
@@ -205,7 +205,7 @@ def _called(step: Step, *streams: DataFrame) -> DataFrame:
 
 
 def _built(name: str, build: Callable[[], object]) -> DataFrame:
-    """What an operator's function makes of its streams; its own errors in one line."""
+    """Build an operator's stream; an error of its function becomes a ``BadInput`` of one line."""
     try:
         result = build()
     except SluicegateError:
@@ -220,7 +220,7 @@ def _built(name: str, build: Callable[[], object]) -> DataFrame:
 
 
 def _instead(result: object) -> str:
-    """What an operator's function gave that is no stream, and what to do."""
+    """Describe a result that is not a streaming DataFrame, and what to return instead."""
     if isinstance(result, DataFrame):
         return "a DataFrame that is no stream: return one made from the streams it reads"
     kind = type(result)
@@ -257,9 +257,9 @@ def _read(
 
 
 def _ahead(wiring: Wiring, group: Group) -> tuple[Backlog, ...]:
-    """What the readers of the edges a group writes have before them.
+    """Backlogs on the edges that a group writes, for back-pressure.
 
-    Loops are left out: an operator that waits for itself would wait for ever.
+    Loops are left out: an operator that waits for itself would wait forever.
     """
     found = []
     for stream in group.last.streams:
@@ -304,12 +304,12 @@ def _writer(pipeline: Pipeline, group: Group, layout: Layout, planners: tuple[Ed
 
 
 def _outputs(step: Step) -> tuple[str, ...]:
-    """What rows say in their column ``output``, in the order of the step's streams."""
+    """Values of the column ``output``, in the order of the step's streams."""
     return (ROWS, DEAD_LETTERS) if step.dead_letters is not None else step.outputs or ("",)
 
 
 def _check_unions(pipeline: Pipeline, step: Step, schemas: Mapping[str, StructType]) -> None:
-    """A row that goes round a loop may come back at any time: no watermark can be right for it."""
+    """Refuse a union of a loop and a stream with a watermark: looped rows may come at any time, and would be late."""
     for union in step.reads:
         timed = next((name for name in union if event_times(schemas[name])), None)
         loop = next((name for name in union if name in pipeline.loops), None)

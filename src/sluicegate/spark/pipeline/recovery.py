@@ -1,8 +1,8 @@
-"""When a failed operator is tried again, and when it stops: each operator for itself, the others go on.
+"""Decides when a failed operator is retried and when it stops, for each operator separately.
 
-The first try is made at once, pauses then double from half a second to thirty. What a retry may help (a service, the
-machine) is tried for ever, or for as long as the user says; an error that comes again and again at the same batch and
-is the code's own stops the operator.
+The first retry is immediate, pauses then double from 0.5 s to 30 s. Failures that a retry may cure (a service, the
+machine) are retried forever, or up to the user's limit; an error of the code that repeats at the same batch stops the
+operator.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ LOG = logging.getLogger("sluicegate.pipeline")
 
 
 def pause_s(tries: int) -> float:
-    """
+    """Seconds to wait before the next try, after ``tries`` failed ones.
+
     >>> [pause_s(tries) for tries in (1, 2, 3, 7, 8, 500)]
     [0.0, 0.5, 1.0, 16.0, 30.0, 30.0]
     """
@@ -32,7 +33,7 @@ def pause_s(tries: int) -> float:
 
 
 def after(before: Failing | None, failed: Failing, failure: Failure, limit_s: float | None, now_s: float) -> Failing:
-    """What is known of an operator once it failed again; ``failed`` is the same failure if it were the first."""
+    """The failure record after another failure; ``failed`` is the record if it were the first."""
     if before is not None and before.batch == failed.batch:
         alike = before.alike + 1 if failure.like(before.why) else 1
         failed = replace(failed, since_s=before.since_s, tries=before.tries + 1, alike=alike)
@@ -43,7 +44,7 @@ def after(before: Failing | None, failed: Failing, failure: Failure, limit_s: fl
 
 
 class Recovery:
-    """Of all operators of a pipeline. ``limits_s``: how long each is tried; ``None``: for ever."""
+    """Failure state of all operators of a pipeline. ``limits_s``: how long each is retried; ``None``: forever."""
 
     def __init__(self, path: Path, limits_s: Mapping[str, float | None]) -> None:
         self._path, self._limits_s = path, limits_s
@@ -57,7 +58,7 @@ class Recovery:
         self._places[operator] = place
         first = Failing(operator, batch, now_s, 1, 1, failure.why, failure.fault.value, None)
         before = self.failing.get(operator)
-        if before is not None and before.batch != batch:  # that one came through before anybody looked
+        if before is not None and before.batch != batch:  # the earlier batch succeeded between two polls
             self.past.append(_episode(before, now_s, "goes on"))
         known = after(before, first, failure, self._limits_s.get(operator), now_s)
         self.failing[operator] = known
@@ -73,7 +74,7 @@ class Recovery:
         next_try_s = self.failing[operator].next_try_s
         if next_try_s is None:
             return False
-        # further ahead than any pause: the clock was set back meanwhile
+        # a retry later than the longest pause: the clock was set back meanwhile
         return now_s >= next_try_s or next_try_s - now_s > _MOST_PAUSE_S
 
     def succeeded(self, operator: str, now_s: float) -> None:
@@ -84,7 +85,7 @@ class Recovery:
         self._write()
 
     def close(self, now_s: float) -> None:
-        """What still fails is in the past too; the file keeps saying so until the next start."""
+        """Add the current failures to ``past``; the file keeps them until the next start."""
         self.past += [_episode(one, now_s, "not over") for one in self.failing.values() if not one.stopped]
 
     @property
@@ -97,7 +98,7 @@ class Recovery:
         return OperatorFailed(one.operator, one.batch, one.why, Fault(one.fault), self._places.get(one.operator, ""))
 
     def _write(self) -> None:
-        with contextlib.suppress(OSError):  # a full disk may be the very failure
+        with contextlib.suppress(OSError):  # a full disk may be the failure itself
             write_failures(self._path, self.failing.values())
 
 

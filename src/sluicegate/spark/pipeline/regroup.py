@@ -1,16 +1,17 @@
-"""Another number of key groups for one operator while all others run on.
+"""Changes the number of key groups of one operator while all others keep running.
 
-The plan asks for it. The operator is stopped between two batches, its state is repartitioned by Spark's own means and
-checked (``spark.repartition``), and its query is started again; rows that come meanwhile wait on its edges. Spark adds
+The plan requests it. The operator is stopped between two batches, its state is repartitioned by Spark itself and
+checked (``spark.repartition``), and its query is restarted; rows that arrive meanwhile wait on its edges. Spark adds
 a batch without rows to the checkpoint for it: before the next batch is published the edges get an empty manifest of
-that number. Until a batch after it is committed a small file says how far the change has come, so that a start after a
+that number. Until a batch after it is committed a small file records the stage of the change, so that a start after a
 crash knows what to do:
 
-    begun      the checkpoint may be half rewritten, or half put back: its copy is put back
-    verified   the state is the same in other groups: go on from there
+    begun      the checkpoint may be half rewritten, or half restored: its copy is restored
+    verified   the state is repartitioned and checked: continue from there
 
-The copy is put back as well where the query does not start, or fails before it has published anything. Before that the
-change is "begun" again: an empty manifest for a checkpoint that was put back would stand for a batch that has rows.
+The copy is also restored if the query does not start, or fails before it has published anything. Before that the stage
+is set back to "begun": otherwise a crash could publish an empty manifest for a batch of the restored checkpoint, which
+has rows.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ from sluicegate.spark.repartition import copy_of, put_back, repartition
 
 BEGUN, VERIFIED = "begun", "verified"
 _PATIENCE_S = 120.0
-"""A batch that does not end by then is left alone: the key groups stay as they are."""
+"""How long to wait for the running batch to end; after that the change is given up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Regroup:
-    """A change under way: after ``batch`` the state goes from ``have`` key groups to ``want``."""
+    """A change in progress: after ``batch`` the state goes from ``have`` key groups to ``want``."""
 
     stage: str
     batch: int
@@ -89,18 +90,18 @@ def _forget(checkpoint: Path, path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Hands:
-    """What a change needs of the running pipeline: a query settled between batches, stopped, and started."""
+    """Callbacks into the running pipeline: whether a query is between batches, how to stop and to start it."""
 
     settled: Callable[[str], bool]
     stop: Callable[[str], None]
     start: Callable[[str], None]
     leaving: Callable[[], bool]
-    """Whether the whole pipeline stops: then nothing is started any more."""
+    """Whether the whole pipeline is stopping: then nothing is started any more."""
 
 
 @dataclass(slots=True)
 class Regrouping:
-    """Brings the key groups of operators to the plan, each from a thread of its own."""
+    """Changes the key groups of operators to the planned number, each in a thread of its own."""
 
     spark: SparkSession
     layout: Layout
@@ -108,10 +109,10 @@ class Regrouping:
     hands: Hands
     moving: dict[str, threading.Thread] = field(default_factory=dict)
     _refused: dict[str, int] = field(default_factory=dict)
-    """By operator the number that did not come; it is not tried again until another is asked for."""
+    """By operator the number that failed; it is not retried until another is requested."""
 
     def begin(self, name: str, wanted: int) -> bool:
-        """Start a change if another number is asked for; whether one is under way."""
+        """Start a change if another number is requested; returns whether one is in progress."""
         if name in self.moving:
             return True
         writer = self.prepared[name].writer
@@ -130,7 +131,7 @@ class Regrouping:
         return True
 
     def mind(self, name: str) -> None:
-        """Forget the way back once a batch with the new groups is committed."""
+        """Delete the copy of the checkpoint once a batch with the new groups is committed."""
         writer, path = self.prepared[name].writer, self.layout.regroup(name)
         if name in self.moving or not path.exists():
             return
@@ -139,9 +140,9 @@ class Regrouping:
             _forget(writer.checkpoint, path)
 
     def undo(self, name: str, why: str) -> bool:
-        """Put the old checkpoint back if the query failed before it published anything; whether that was so.
+        """Restore the old checkpoint if the query failed before it published anything; returns whether it did.
 
-        Not where a sink writes: it may have been called with the number of a batch that would get other rows.
+        Not with a sink that writes: it may have been called with the number of a batch that would get other rows.
         """
         writer, path = self.prepared[name].writer, self.layout.regroup(name)
         change = Regroup.read(path)
@@ -154,7 +155,7 @@ class Regrouping:
         return True
 
     def join(self, timeout_s: float) -> None:
-        """Until no change is under way."""
+        """Wait until no change is in progress, for ``timeout_s`` at most."""
         until = time.monotonic() + timeout_s
         for thread in list(self.moving.values()):
             thread.join(max(until - time.monotonic(), 0.0))
@@ -190,7 +191,7 @@ class Regrouping:
                 raise StillWaiting("a batch did not end in time" if time.monotonic() > until else "the pipeline stops")
 
     def _repartition(self, name: str, have: int, want: int) -> None:
-        """The state in other groups, checked; where anything fails the checkpoint is as it was."""
+        """Repartition the state and check it; if anything fails the checkpoint is unchanged."""
         writer, path = self.prepared[name].writer, self.layout.regroup(name)
         batch = last_committed(writer.checkpoint)
         if batch is None or state_partitions(writer.checkpoint) == want:
@@ -226,7 +227,7 @@ class Regrouping:
         path.unlink(missing_ok=True)
 
     def _start_as_before(self, name: str) -> None:
-        # one that does not start even so is found ended, and tried again as any other
+        # if it does not start either, the watcher finds it ended and retries it
         with contextlib.suppress(SluicegateError, PySparkException, Py4JError):
             if not self.hands.leaving():
                 self.hands.start(name)

@@ -1,8 +1,8 @@
-"""Deletes what sinks no longer keep: rows past their time, and rows that are only written.
+"""Deletes rows that sinks no longer keep: expired ones, and those that are only passed to ``write``.
 
-Three things hold a manifest back, whatever its age: a reader in the pipeline that has not committed it; its writer's
-own batch, which Spark would run again if it is not committed; and time for queries over the sink that began before its
-rows were too old to be listed (``read_stream`` leaves those out). Manifests go in order, the newest always stays.
+Three things delay the deletion of a manifest: a reader in the pipeline that has not committed it; its writer's own
+batch, which Spark would rerun if it is not committed; and a grace period for queries over the sink that began before
+its rows expired (``read_stream`` does not list expired rows). Manifests are deleted in order, the newest always stays.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from sluicegate.spark.edges.offsets import last_committed
 from sluicegate.spark.pipeline.graph import RunningGraph
 
 _MOST_GRACE_S = 600.0
-"""Rows that are too old stay on the disk as long again as they were kept, at most so long."""
+"""Longest grace period: expired rows stay on disk as long again as they were kept, at most this long."""
 
 
 class Retention:
-    """For the streams of a pipeline whose rows are not kept for good."""
+    """Deletes expired rows of the streams of a pipeline that are not kept forever."""
 
     def __init__(self, layout: Layout, graph: RunningGraph) -> None:
         self._layout, self._graph = layout, graph
@@ -27,11 +27,11 @@ class Retention:
         self._first: dict[str, int] = {}
 
     def clean(self, taken: Mapping[str, Mapping[str, int]], now_s: float) -> None:
-        """``taken`` is, by operator and stream, the first manifest that no finished batch of it has read."""
+        """Delete expired rows; ``taken``: by operator and stream, the first manifest that no committed batch read."""
         for stream, keep_s in self._graph.keep_s.items():
             edge, needed = FolderEdge(self._layout.edge(stream)), self._needed(stream, taken)
             first = self._first.get(stream, next(iter(edge.numbers()), 0))
-            # from where the last look ended: costs what is deleted, not what is kept
+            # from where the last call ended: costs what is deleted, not what is kept
             too_old = self._too_old(edge, first, needed, now_s - keep_s - min(keep_s, _MOST_GRACE_S))
             if too_old > first:
                 edge.clean(too_old)
@@ -47,7 +47,7 @@ class Retention:
 
     @staticmethod
     def _too_old(edge: FolderEdge, first: int, needed: int, before_s: float) -> int:
-        """The first manifest from ``first`` on that stays; the newest where all are too old."""
+        """The first manifest from ``first`` on that stays; the newest if all are expired."""
         stays = first
         for manifest in edge.since(first):
             stays = manifest.number

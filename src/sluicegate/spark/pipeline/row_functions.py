@@ -1,10 +1,10 @@
-"""Python functions over rows as operators: a row that one cannot take is found, and skipped where that is asked for.
+"""Operators made from Python functions over rows: finds the rows a function fails on, and skips them if asked to.
 
     pipeline.operator("parse", by_row(parse, "id long, amount double"), lines, dead_letters=True)
 
-Where a function raises, its rows are halved until the rows that it cannot take stand alone: so it is called again with
-fewer rows, and must not count on what it saw before. Without dead letters the first such row is named in the error, and
-the operator stops. What no row is to blame for (a service, the machine, a missing module) is raised as it is.
+When a function raises, its rows are bisected until each failing row stands alone: the function is called again with
+fewer rows, and must not depend on earlier calls. Without dead letters the error names the first failing row, and the
+operator stops. Errors that no row causes (a service, the machine, a missing module) are raised unchanged.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 ROWS = "rows"
 DEAD_LETTERS = "dead_letters"
-"""The outputs of an operator with dead letters: what it made, and the rows that it could not take."""
+"""The outputs of an operator with dead letters: its result, and the rows that it failed on."""
 PLACE = "sluicegate.place"
-"""The property of a Spark job that says where the rows of its batch lie."""
+"""Local property of a Spark job that says where the rows of its batch are."""
 _BATCH = "streaming.sql.batchId"
 DEAD_SCHEMA = "dead_operator string, dead_batch long, dead_place string, dead_reason string, dead_row string"
 _DEAD = ("dead_operator", "dead_batch", "dead_place", "dead_reason", "dead_row")
 _MOST_TOLD = 1000
 _ROWS_AT_ONCE = 1000
 _CONVERTED_BY_SPARK = (ArrayType, MapType, StructType, TimestampType, TimestampNTZType)
-"""Types of columns whose ways from pandas are many: Spark alone says what it takes."""
+"""Column types with several representations in pandas: only Spark can say which of them it accepts."""
 
 T = TypeVar("T")
 F = TypeVar("F")
@@ -53,7 +53,7 @@ def dead_letters_of(operator: str) -> str:
 
 
 def is_dead_letters(group: str, stream: str) -> bool:
-    """Whether a stream is that of the dead letters of a group's last operator; a splitter's outputs have no such name.
+    """Whether a stream is the dead letters of a group's last operator; a splitter's output cannot have that name.
 
     >>> is_dead_letters("clean+parse", "parse.dead_letters"), is_dead_letters("clean", "clean")
     (True, False)
@@ -62,21 +62,21 @@ def is_dead_letters(group: str, stream: str) -> bool:
 
 
 class WrongResult(Exception):
-    """A function that gives something else than it said, whatever the row."""
+    """A function returned something else than declared; no row is at fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowsOperator(ABC):
-    """A function from a DataFrame to a DataFrame that can tell which row it cannot take."""
+    """A function from DataFrame to DataFrame that can name the row it fails on."""
 
     schema: str
 
     def __call__(self, frame: DataFrame) -> DataFrame:
-        """Without dead letters."""
+        """Apply the function, without dead letters."""
         return self._mapped(frame, None)
 
     def with_dead_letters(self, frame: DataFrame, operator: str) -> DataFrame:
-        """The same with columns for the rows that it could not take, and one that says which rows those are."""
+        """Apply the function; adds columns for rows that it failed on, and ``output``, which tells both kinds apart."""
         taken = sorted(set(_columns(self.schema).names) & {"output", *_DEAD})
         if taken:
             raise BadInput(f"operator {operator!r} has dead letters, which need column {taken[0]!r}: rename yours")
@@ -179,9 +179,9 @@ def taken(
     at: int,
     operator: str | None,
 ) -> tuple[list[Any], list[tuple[int, str, str]]]:
-    """What a function makes of ``rows``, and which of them it cannot take: number, place and reason of each.
+    """Apply a function to ``rows``; returns its results, and index, place and reason of each row that it fails on.
 
-    ``at`` is how many rows the task had before these. Without an ``operator`` the first bad row is raised.
+    ``at`` is how many rows the task had before these. Without an ``operator`` the first failing row is raised.
     """
     good, bad = list[Any](), list[tuple[int, str, str]]()
     todo = [(0, _count(rows))]
@@ -234,7 +234,7 @@ def _padded(rows: pa.RecordBatch, schema: pa.Schema, output: str) -> pa.RecordBa
 
 
 def _check_pandas(found: object, needed: StructType) -> None:
-    """Refuse what Spark would refuse later, when it is too late to say which row it was."""
+    """Refuse what Spark would refuse later, when the failing row could no longer be identified."""
     import pandas as pd
 
     if not isinstance(found, pd.DataFrame):
@@ -250,7 +250,7 @@ def _check_pandas(found: object, needed: StructType) -> None:
 
 
 def _check_nulls(column: str, nullable: bool, nulls: int) -> None:
-    """Spark takes NOT NULL at its word, and would give a wrong answer."""
+    """Refuse nulls in a NOT NULL column: Spark does not check them, and would give a wrong answer."""
     if nulls and not nullable:
         raise ValueError(f"column {column!r} is NOT NULL and has no value")
 

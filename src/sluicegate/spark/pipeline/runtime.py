@@ -1,7 +1,7 @@
-"""A running pipeline: its queries started, watched, stopped between two batches, and resumed where they were.
+"""Runs a pipeline: starts its queries, restarts those that fail, stops them between batches, resumes them later.
 
-The plan in force is a file; whoever writes it (the controller, a person) moves k at the next batch. The runtime itself
-decides nothing.
+The plan in force is a file; whoever writes it (the controller, a person) changes k from the next batch on. The runtime
+itself makes no scaling decisions.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ from sluicegate.spark.session import spark_is_gone
 
 _LOOK_EVERY_S = 0.5
 _ENDS_WITHIN_S = 1.0
-"""A query whose batch has failed: until then Spark has ended it, else the next look finds it."""
+"""How long to wait for Spark to end a query whose batch has failed; if it takes longer, the next poll finds it."""
 _CLEAN_EVERY_S = 2.0
 _WORKS_AGAIN_S = 5.0
-"""A query that was tried again, has run for so long and has no batch to finish is no longer failing."""
+"""A restarted query that has run for this long and has no batch to finish counts as recovered."""
 _STABLE_S = 0.6
-"""Nothing may start for this long before a query is stopped: a source looks at the hold at least this often."""
+"""No batch may start for this long before a query is stopped: sources poll the hold file at least this often."""
 _NO_END = "a batch does not end: it is stopped as it is, and runs again"
 WhenStopped = Literal["say", "raise"]
 
@@ -81,10 +81,10 @@ def start(
 ) -> Running:
     """Start a pipeline in its folder, or resume the one that is there.
 
-    ``processors`` are what a new operator starts with (1 where not given); a resumed one goes on with its plan. An
-    operator that fails is tried again, with growing pauses, for ``retry_for_s`` (for ever where not given; operators
-    may have a limit of their own); the others go on meanwhile, and also when it has stopped. That is logged and shown
-    by ``status``; with ``when_stopped="raise"``, ``check()`` and ``wait()`` raise it too. ``drain()`` always does.
+    ``processors`` is the initial k of new operators (default 1); a resumed operator keeps its planned k. An operator
+    that fails is retried with growing pauses for ``retry_for_s`` (default: no limit; operators may have their own
+    limit), then stopped; the others keep running. Failures are logged and shown by ``status``; with
+    ``when_stopped="raise"``, ``check()`` and ``wait()`` raise for a stopped operator too. ``drain()`` always does.
     """
     check_retry("pipeline", pipeline.name, retry_for_s)
     if when_stopped not in get_args(WhenStopped):
@@ -118,7 +118,7 @@ def start(
 
 
 class Running:
-    """A pipeline at work. Use it in a ``with`` block: leaving stops it between two batches."""
+    """A running pipeline. Use it in a ``with`` block: leaving the block stops it between two batches."""
 
     def __init__(
         self,
@@ -146,11 +146,11 @@ class Running:
         limits_s = {name: one.group.retry_for_s(retry_for_s) for name, one in self._prepared.items()}
         self._recovery, self._when_stopped = Recovery(layout.failures, limits_s), when_stopped
         self._down: set[str] = set()
-        """Operators whose query has ended, to be started again when it is time."""
+        """Operators whose query has ended and waits for its next retry."""
         self.problem: SluicegateError | None = None
-        """What ended the whole pipeline."""
+        """The error that ended the whole pipeline."""
         self.restarts = self._recovery.past
-        """What failed and is over, a line each."""
+        """Past failures, one line each."""
         hands = Hands(self._rests, self._stop_alone, self._start, lambda: self._stopping)
         self._regrouping = Regrouping(spark, layout, self._prepared, hands)
         self._hot_keys = {
@@ -164,7 +164,7 @@ class Running:
         }
         self._retention = Retention(layout, graph)
         self.also_check: list[Callable[[], None]] = []
-        """What else ``check`` asks; each raises what went wrong beside the pipeline."""
+        """Further checks that ``check`` calls; each raises on a problem outside the pipeline."""
         self._ended, self._stopping, self._trouble = threading.Event(), False, threading.Event()
         for one in self._prepared.values():
             one.writer.trouble = self._trouble
@@ -197,33 +197,33 @@ class Running:
         return self._plan.read()
 
     def set_processors(self, processors: Mapping[str, int]) -> None:
-        """Move k by hand; it is in force at the next batch."""
+        """Set k by hand; it takes effect at the next batch."""
         plan = self.plan()
         for name, k in processors.items():
             check_processors(self.graph, name, k)
         self._plan.change({name: replace(plan.of(name), processors=k, shares=()) for name, k in processors.items()})
 
     def set_key_groups(self, counts: Mapping[str, int]) -> None:
-        """Ask for another number of key groups; the operator alone stands still until its state is repartitioned."""
+        """Request another number of key groups; only that operator pauses while its state is repartitioned."""
         plan = self.plan()
         for name, count in counts.items():
             check_key_groups(self.graph, name, count)
         self._plan.change({name: replace(plan.of(name), key_groups=count, groups=()) for name, count in counts.items()})
 
     def set_paces(self, pace_s: Mapping[str, float]) -> None:
-        """Let operators start a batch at most so often; 0 is back to back."""
+        """Set the minimum time between batch starts of operators; 0 runs batches back to back."""
         plan = self.plan()
         for name, pace in pace_s.items():
             check_pace(self.graph, name, pace)
         self._plan.change({name: replace(plan.of(name), pace_s=pace) for name, pace in pace_s.items()})
 
     def place(self, hosts: Mapping[str, tuple[str, ...]]) -> None:
-        """Say on which hosts the tasks of each operator should run; Spark chooses for those that are not named."""
+        """Set the preferred hosts of each operator's tasks; for operators not named, the plan's hosts apply again."""
         for name, one in self._prepared.items():
             one.writer.hosts = hosts.get(name, ())
 
     def disturbed(self, until_s: float) -> None:
-        """Learn nothing from batches that begin before then: something beside them makes them slow."""
+        """Mark batches that begin before ``until_s`` as cold: something outside slows them, so nothing is learned."""
         for one in self._prepared.values():
             one.writer.disturbed_until_s = until_s
 
@@ -232,26 +232,26 @@ class Running:
         return list(records_of(Tail(self.layout.batches(name)).lines()))
 
     def read(self, stream: str) -> DataFrame:
-        """All rows now on a stream whose edge is kept, as a plain DataFrame; for as long as its sink says."""
+        """A batch DataFrame of the rows that a kept stream holds now; its sink says how long rows are kept."""
         if self.graph.keep_s.get(stream) == 0:
             raise BadInput(f"the sink of {stream!r} keeps no rows: read them where its write= puts them")
         return read_stream(self.spark, self.layout.folder, stream)
 
     @property
     def stopped(self) -> Mapping[str, SluicegateError]:
-        """The operators that have stopped, and why; the others go on."""
+        """The operators that have stopped, with the error of each; the others keep running."""
         return self._recovery.stopped
 
     def idle(self) -> bool:
-        """Whether every row that is on an edge has been taken and its batch committed; timers may still be set."""
+        """Whether every row on an edge is in a committed batch; timers may still be pending."""
         return all(self._caught_up(name) for name in self._prepared)
 
     def drain(self, timeout_s: float = 600.0) -> None:
-        """Wait until every row fed so far has come out at the end; an operator that has stopped is raised."""
+        """Wait until every row fed so far has left the pipeline; raises if an operator has stopped."""
         self._wait(self.idle, self._moves, timeout_s, self._why_rows_wait)
 
     def wait(self, seconds: float | None = None) -> None:
-        """Until something goes wrong, which is raised, or ``seconds`` have passed."""
+        """Block until something fails, which is raised, or ``seconds`` have passed."""
         until = None if seconds is None else time.monotonic() + seconds
         while until is None or time.monotonic() < until:
             self.check()
@@ -259,7 +259,7 @@ class Running:
 
     @property
     def rows_read(self) -> dict[str, int]:
-        """Rows that batches took from streams of Spark's own since the start, by source."""
+        """Rows that batches read from native Spark sources since the start, by source."""
         found = ((one.group.first.source, one.writer.foreign) for one in self._prepared.values())
         return {name: foreign.rows for name, foreign in found if name is not None and foreign is not None}
 
@@ -270,9 +270,9 @@ class Running:
         return {name: foreign.tasks for name, foreign in found.items() if foreign is not None and foreign.tasks}
 
     def admit_no_more(self, edges: bool = True) -> None:
-        """Take nothing more from outside, from streams of Spark's own and from ``edges`` that others feed.
+        """Stop reading from native Spark sources and, with ``edges``, from the source edges that programs feed.
 
-        What was taken goes on, and ``drain`` waits for that alone; what was not waits for the next start.
+        In-flight rows are still processed, and ``drain`` waits only for those; the rest waits for the next start.
         """
         if edges:
             self._closed = frozenset(self.graph.sources)
@@ -283,11 +283,11 @@ class Running:
                 one.writer.foreign.hold()
 
     def stop(self, timeout_s: float = 120.0) -> None:
-        """Let running batches end, start no new one, then stop. What waits on the edges waits for the next start."""
+        """Start no new batches, wait for running ones, stop all queries. Backlog on edges stays for the next start."""
         if self._ended.is_set():
             return
         self._stopping = True
-        self.admit_no_more(edges=False)  # edges look at the hold
+        self.admit_no_more(edges=False)  # edges poll the hold file
         for one in self._prepared.values():
             one.writer.held = True
         try:
@@ -301,7 +301,7 @@ class Running:
             self._close()
 
     def check(self) -> None:
-        """Raise what went wrong with the pipeline, and with one operator where that was asked for."""
+        """Raise the pipeline's error, or a stopped operator's if ``when_stopped`` is "raise" or all have stopped."""
         if self.problem is not None:
             raise self.problem
         stopped = self.stopped
@@ -325,7 +325,7 @@ class Running:
         return all(self._settled(name, query) for name, query in self._queries.items())
 
     def _settled(self, name: str, query: StreamingQuery) -> bool:
-        """Neither in a batch nor on its way to the first one; a query that ended by itself has no batch."""
+        """Whether a query is between batches and not initializing; one that has ended counts as settled."""
         try:
             writer = self._prepared[name].writer
             settled = between_batches(writer.checkpoint) and not writer.another_is_due()
@@ -341,7 +341,7 @@ class Running:
         return [last_batch(self._checkpoint(name)) for name in self._prepared]
 
     def _moves(self) -> object:
-        """Changes whenever a batch starts, but for those that only look which timers are due."""
+        """Changes whenever a batch starts, except batches that only check which timers are due."""
         checkpoints = [self._checkpoint(name) for name in self._prepared]
         return [None if only_timers(checkpoint) else last_batch(checkpoint) for checkpoint in checkpoints]
 
@@ -352,7 +352,7 @@ class Running:
     def _wait(
         self, done: Callable[[], bool], mark: Callable[[], object], timeout_s: float, otherwise: Callable[[], str]
     ) -> None:
-        """Until ``done`` holds and has held for a moment in which ``mark`` did not change."""
+        """Poll until ``done`` has held for ``_STABLE_S`` with ``mark`` unchanged; ``StillWaiting`` at the deadline."""
         until, since, seen = time.monotonic() + timeout_s, None, None
         while True:
             if not self._stopping:
@@ -374,7 +374,7 @@ class Running:
             raise problem
 
     def _watch(self) -> None:
-        """Try again what failed; delete what every reader has committed. What ends all of it is told."""
+        """Watcher thread: restart failed queries, delete data that every reader has committed, keep fatal errors."""
         cleaned = time.monotonic()
         while not self._ends_before_the_next_look() and self.problem is None:
             try:
@@ -382,7 +382,7 @@ class Running:
                     self._mind(name, time.time())
                 if time.monotonic() - cleaned >= _CLEAN_EVERY_S:
                     cleaned = time.monotonic()
-                    # a file that cannot be read stops its reader, which says so, and not everybody else
+                    # an unreadable file fails the operator that reads it; cleaning must not end the pipeline
                     with contextlib.suppress(SluicegateError, OSError, ValueError, KeyError):
                         self._clean()
             except SluicegateError as problem:
@@ -395,11 +395,11 @@ class Running:
                 )
 
     def _ends_before_the_next_look(self) -> bool:
-        """Wait for the next look, which comes as soon as a query has ended by a batch that failed."""
+        """Sleep until the next poll, or until a query has ended after a failed batch; whether the runtime has ended."""
         if self._trouble.wait(_LOOK_EVERY_S):
             self._trouble.clear()
             until = time.monotonic() + _ENDS_WITHIN_S
-            with contextlib.suppress(Py4JError, OSError):  # the look itself says what became of Spark
+            with contextlib.suppress(Py4JError, OSError):  # the poll itself reports that Spark is gone
                 while not self._one_has_ended() and time.monotonic() < until:
                     if self._ended.wait(0.02):
                         break
@@ -409,7 +409,7 @@ class Running:
         return any(not query.isActive for name, query in list(self._queries.items()) if name not in self._down)
 
     def _mind(self, name: str, now_s: float) -> None:
-        """Note an operator that failed or works again, start it when it is time, bring its key groups to the plan."""
+        """Poll one operator: note failure or recovery, restart it when due, begin planned changes of key groups."""
         known = self._recovery.failing.get(name)
         if self._stopping or (known is not None and known.stopped) or name in self._regrouping.moving:
             return
@@ -440,7 +440,7 @@ class Running:
             self._regrouping.begin(name, self.plan().of(name).key_groups)
 
     def _failed(self, name: str, failure: Failure) -> None:
-        """Of the batch that is not committed; Spark runs it again with the same rows."""
+        """Note the failure of the first uncommitted batch, which Spark reruns with the same rows."""
         done = last_committed(self._checkpoint(name))
         batch = 0 if done is None else done + 1
         self._recovery.failed(name, batch, failure, time.time(), place_of(self._checkpoint(name), batch))
@@ -457,7 +457,7 @@ class Running:
             self._down.discard(name)
 
     def _works_again(self, name: str, query: StreamingQuery, known: Failing, now_s: float) -> bool:
-        """The batch that failed is committed; where there was none, the query has run for a while."""
+        """Whether the failed batch is committed or, without one to finish, the query has run for a while."""
         checkpoint = self._checkpoint(name)
         done = last_committed(checkpoint)
         if done is not None and done >= known.batch:
@@ -478,7 +478,7 @@ class Running:
         self._queries[name] = start_query(self.spark, self._prepared[name], self._names[name])
 
     def _rests(self, name: str) -> bool:
-        """Whether an operator is between two batches, and has been for a moment."""
+        """Whether an operator is between two batches and stays so for ``_STABLE_S``."""
         before = last_batch(self._checkpoint(name))
         if not self._settled(name, self._queries[name]):
             time.sleep(0.05)

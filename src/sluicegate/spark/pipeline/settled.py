@@ -1,7 +1,7 @@
-"""Whether a query has anything left to do, as its own checkpoint says.
+"""Whether a query has anything left to do, by its checkpoint.
 
-A query with processing-time timers runs a batch without input after the other, for ever, to see which are due. Between
-them and in them it has nothing to read: it is idle. One such batch may also follow input, where a watermark moved.
+A query with processing-time timers runs batches without input back to back, forever, to check which timers are due. In
+these batches and between them it counts as idle. One such batch may also follow input, when a watermark moved.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def between_batches(checkpoint: Path) -> bool:
 
 
 def only_timers(checkpoint: Path) -> bool:
-    """Whether the last two batches that were planned took nothing in: more than a watermark asks for."""
+    """Whether the last two planned batches had no input: a watermark alone causes only one such batch."""
     planned = last_batch(checkpoint)
     return planned is not None and _took_nothing(checkpoint, planned) and _took_nothing(checkpoint, planned - 1)
 
@@ -29,6 +29,6 @@ def _took_nothing(checkpoint: Path, batch: int) -> bool:
 
 
 def _offsets(checkpoint: Path, batch: int) -> list[str] | None:
-    """The lines of all sources; the first two are Spark's version and the time."""
+    """The offset lines of all sources; the first two lines of the file are the version and Spark's metadata."""
     text = read_if_there(checkpoint / "offsets" / str(batch))
     return None if text is None else text.splitlines()[2:]

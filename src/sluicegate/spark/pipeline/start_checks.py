@@ -1,4 +1,4 @@
-"""What is checked before a pipeline starts in a folder: that all in it belongs together."""
+"""Checks before a pipeline starts in a folder: description, checkpoints, edges and settings must match."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sluicegate.spark.pipeline.row_functions import is_dead_letters
 
 
 def check_same(layout: Layout, graph: RunningGraph) -> None:
-    """A folder goes on with the pipeline it began with."""
+    """Refuse a folder of another pipeline, or one whose graph or sinks were different."""
     known = read_graph(layout)
     if known is None:
         return
@@ -42,7 +42,7 @@ def check_same(layout: Layout, graph: RunningGraph) -> None:
 
 
 def added_dead_letters(layout: Layout, graph: RunningGraph) -> set[str]:
-    """The streams of dead letters that a pipeline has and the one in its folder has not."""
+    """Dead-letter streams that this pipeline has and the one described in the folder has not."""
     known = read_graph(layout)
     written = {stream for node in known.nodes for stream in node.writes} if known is not None else set[str]()
     dead = {stream for node in graph.nodes for stream in node.writes if is_dead_letters(node.name, stream)}
@@ -50,7 +50,7 @@ def added_dead_letters(layout: Layout, graph: RunningGraph) -> set[str]:
 
 
 def begin_dead_letters(one: Prepared, layout: Layout, added: set[str]) -> None:
-    """Let the dead letters of an operator that has run without them begin with its next batch."""
+    """Start a new dead-letter edge at the next batch of an operator that has run without it."""
     finished = last_committed(one.writer.checkpoint)
     stream = one.group.last.dead_letters
     if stream in added and finished is not None:
@@ -58,7 +58,7 @@ def begin_dead_letters(one: Prepared, layout: Layout, added: set[str]) -> None:
 
 
 def check_checkpoint(one: Prepared, layout: Layout) -> None:
-    """Spark's checkpoint and the edges must tell the same story, or rows would be lost or doubled."""
+    """Refuse a checkpoint that does not match its edges (rows would be lost or duplicated); then tidy its writer."""
     checkpoint = one.writer.checkpoint
     check_checkpoint_files(checkpoint)
     done, planned, finished = committed(checkpoint), last_batch(checkpoint), last_committed(checkpoint)
@@ -85,7 +85,7 @@ def check_checkpoint(one: Prepared, layout: Layout) -> None:
 
 
 def check_processors(graph: RunningGraph, name: str, k: int) -> None:
-    """k of an operator that is there, within its key groups."""
+    """Refuse an unknown operator, and a k below 1 or above its key groups."""
     node = next((node for node in graph.nodes if node.name == name), None)
     if node is None:
         raise BadInput(f"processors for {name!r}: there is {', '.join(node.name for node in graph.nodes)}")
@@ -95,7 +95,7 @@ def check_processors(graph: RunningGraph, name: str, k: int) -> None:
 
 
 def check_key_groups(graph: RunningGraph, name: str, count: int) -> None:
-    """A number of key groups for an operator that has state."""
+    """Refuse an operator without state, and a number of key groups below 1."""
     stateful = [node.name for node in graph.nodes if node.stateful]
     if name not in stateful:
         raise BadInput(f"key groups of {name!r}: the operators with state are {', '.join(stateful) or 'none'}")
@@ -104,7 +104,7 @@ def check_key_groups(graph: RunningGraph, name: str, count: int) -> None:
 
 
 def check_pace(graph: RunningGraph, name: str, pace_s: float) -> None:
-    """A pace of an operator that is there."""
+    """Refuse an unknown operator, and a pace that is negative or infinite."""
     if name not in {node.name for node in graph.nodes}:
         raise BadInput(f"pace of {name!r}: there is {', '.join(node.name for node in graph.nodes)}")
     if not isinstance(pace_s, int | float) or not 0 <= pace_s < math.inf:

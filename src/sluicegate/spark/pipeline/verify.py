@@ -1,8 +1,8 @@
-"""Whether a pipeline's folder is sound: edges against themselves, checkpoints against edges, state against commits.
+"""Verifies a pipeline's folder: edges for completeness, checkpoints against edges, state against commits.
 
-Everything a resumed pipeline relies on is looked at, and every fault is one line; no Spark is needed. ``repaired`` puts
-right what can be put right exactly: records that only repeat what manifests say, a description that the next start
-writes anew, what an interrupted batch left. The rest needs a backup, and says so.
+Everything a resumed pipeline relies on is checked, and every fault is one line; Spark is not needed. With ``repair``,
+what can be restored exactly is repaired: records that only repeat what manifests say, a description that the next start
+rewrites, leftovers of an interrupted batch. The rest needs a backup, and the fault says so.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_STORES = ("SSTs", "logs", "_metadata")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was looked at, and what is wrong with it, one line a fault."""
+    """What was checked, and the faults found, one line each."""
 
     edges: int
     manifests: int
@@ -42,7 +42,7 @@ class Found:
 
 
 def verify(folder: Path, repair: bool = False, told: Told = lambda share: None) -> Found:
-    """Look through the folder of a pipeline that does not run."""
+    """Check the folder of a pipeline that is not running."""
     if not folder.is_dir():
         raise BadInput(f"no folder {folder}: give the folder of a pipeline")
     check_free(folder)
@@ -80,7 +80,7 @@ def _described(layout: Layout) -> tuple[RunningGraph | None, list[str]]:
 
 
 def _operator(layout: Layout, graph: RunningGraph, node: Node) -> list[str]:
-    """The checkpoint of one operator, against the edges it reads and writes, and against its state."""
+    """Check the checkpoint of one operator against the edges it reads and writes, and against its state."""
     checkpoint = layout.checkpoint(node.name)
     faults = _fault(check_checkpoint_files, checkpoint)
     if faults:
@@ -96,7 +96,7 @@ def _operator(layout: Layout, graph: RunningGraph, node: Node) -> list[str]:
 
 
 def _state(node: Node, checkpoint: Path, finished: int) -> list[str]:
-    """Every store has a file of the last committed batch: its changes, or all of it."""
+    """Check that every store has a file of the last committed batch: a delta or a snapshot."""
     wanted = (f"{finished + 1}.", f"{finished + 1}_")
     faults = []
     for store in _stores(checkpoint / "state"):
@@ -137,7 +137,7 @@ def _fault(check: Callable[..., object], *given: object) -> list[str]:
 
 
 def _repaired(layout: Layout) -> Iterator[str]:
-    """Put right what manifests and checkpoints themselves say how to; each thing done is a line."""
+    """Repair what manifests and checkpoints determine exactly; yields a line for each repair."""
     try:
         graph = read_graph(layout)
     except SluicegateError:
@@ -162,7 +162,7 @@ def _operator_repaired(layout: Layout, node: Node) -> Iterator[str]:
     planned, finished = last_batch(checkpoint), last_committed(checkpoint)
     edges = [FolderEdge(layout.edge(stream)) for stream in node.writes]
     torn = planned is not None and planned != finished and bool(_fault(check_checkpoint_files, checkpoint))
-    # a batch of which nothing was published may be planned anew, with whatever is there then
+    # a batch that has published nothing can be planned again, with the input available then
     if torn and planned is not None and not any(edge.has(planned) for edge in edges):
         path = checkpoint / "offsets" / str(planned)
         before = path.read_bytes()

@@ -1,8 +1,9 @@
-"""The times that a row carries through its stages, and what a stretch of rows tells of each stage.
+"""Timestamps that a row carries through its stages, and the stage statistics computed from them.
 
-A row's marks are microseconds since the epoch: when the broker had it, then when each stage took it and was done. They
-leave as a header of its record, so that reading the sink's topic measures waiting, service and sojourn, as DRS's
-measurer does with the tuples it samples. Rows that an operator drops do not arrive, and are not measured.
+A row's marks are microseconds since the epoch: the timestamp of its input record, then when each stage took it and
+finished it. They are written as a header of its record, so that reading the sink's topic measures waiting, service and
+sojourn, as DRS's measurer does with sampled tuples. Rows that an operator drops do not reach the sink and are not
+measured.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ NOW = "java_method('sluicegate.RealTime', 'now')"
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """One row: born, taken and done by each stage, and in the sink's topic; seconds since the epoch."""
+    """Times of one row in seconds since the epoch: input record, (taken, done) of each stage, output record."""
 
     born_s: float
     stages: tuple[tuple[float, float], ...]
@@ -25,7 +26,7 @@ class Timed:
 
 
 def timed(header: bytes, out_s: float) -> Timed | None:
-    """A row's times from its header; ``None`` where the header is not ours.
+    """Parse a row's times from its header; ``None`` if the header is not ours.
 
     >>> timed(b"1000000,2000000,2500000", 3.0)
     Timed(born_s=1.0, stages=((2.0, 2.5),), out_s=3.0)
@@ -43,7 +44,7 @@ def timed(header: bytes, out_s: float) -> Timed | None:
 
 @dataclass(frozen=True, slots=True)
 class StageFigures:
-    """Of the rows that a stage had done: how many, seconds of service and its squares, and of waiting before it."""
+    """Totals over the rows a stage finished: rows, service seconds, their squares, and waiting seconds before it."""
 
     rows: int = 0
     service_s: float = 0.0
@@ -60,7 +61,7 @@ class StageFigures:
 
     @property
     def service_per_s(self) -> float | None:
-        """Rows a second of one task that is never idle."""
+        """Rows per second of one task that is never idle."""
         return self.rows / self.service_s if self.rows and self.service_s > 0 else None
 
     @property
@@ -76,7 +77,7 @@ class StageFigures:
 
 
 def figures(rows: Iterable[Timed], names: Sequence[str]) -> dict[str, StageFigures]:
-    """What rows tell of every stage.
+    """Add up the times of rows by stage.
 
     >>> figures([Timed(0.0, ((1.0, 1.5), (2.0, 4.0)), 4.1)], ["a", "b"])["b"]
     StageFigures(rows=1, service_s=2.0, squares=4.0, wait_s=0.5)

@@ -1,6 +1,6 @@
-"""What the loop sees of a real-time query: arrivals by the broker's offsets, the rest by the rows that came out.
+"""Builds the observation of a real-time query: arrivals from the broker's offsets, the rest from the output rows.
 
-Stages are queues with servers here, so service times and their variability come from single rows, not from batches.
+Stages are modelled as queues with servers, so service times and their variability come from single rows, not batches.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from sluicegate.spark.pipeline.graph import RunningGraph
 from sluicegate.spark.realtime.marks import StageFigures, from_document
 
 _SECONDS = 30
-"""Service times are taken over the last so many seconds that had rows. At half they scatter more between two looks."""
+"""Service times are averaged over this many of the last seconds with rows. At half they vary more between two ticks."""
 _BATCHES = 12
-"""How many rows reach a stage is taken over so many batches. At half it scatters more."""
+"""Rows per stage are averaged over this many batches. At half the average varies more."""
 
 
 @dataclass(slots=True)
 class RealTimeObserver:
-    """Remembers where it left off in the log of seconds."""
+    """Observes a real-time query; keeps its position in the per-second log between calls."""
 
     layout: Layout
     graph: RunningGraph
@@ -45,18 +45,18 @@ class RealTimeObserver:
 
     @property
     def most_tasks(self) -> dict[str, int]:
-        """The first stage reads a topic: one task a partition."""
+        """The task limit of the first stage, which reads a topic: one task per partition."""
         first = self.graph.nodes[0]
         return {first.name: first.key_groups}
 
     @property
     def pause_s(self) -> float | None:
-        """What the last rescale cost, from the commit to the first row out."""
+        """The pause of the last rescale, from the commit to the first output row."""
         told = self.last.get("pause_s")
         return float(told) if told is not None else None
 
     def observe(self, now_s: float) -> Observation:
-        """What happened since the last time."""
+        """Observe what happened since the last call."""
         lines = list(self._lines())
         self.last = lines[-1] if lines else self.last
         span_s = sum(float(line["span_s"]) for line in lines)
@@ -94,7 +94,7 @@ class RealTimeObserver:
         return found
 
     def visits(self, name: str) -> float:
-        """Rows that a stage takes for each row that comes in; 1 before a batch has told."""
+        """Rows that a stage takes per input row; 1 until a batch has been counted."""
         came = sum(batch[self.graph.nodes[0].name] for batch in self.batches)
         return sum(batch[name] for batch in self.batches) / came if came else 1.0
 

@@ -1,4 +1,4 @@
-"""One streaming query from a topic to a topic: stages joined by exchanges, and the marks that rows carry along."""
+"""Builds the single streaming query of real-time mode, from topic to topic: stages joined by exchanges, with marks."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from sluicegate.spark.realtime.marks import COLUMN, HEADER, NOW
 from sluicegate.spark.realtime.stages import BATCH_S
 
 _BORN = "timestamp"
-"""The broker's time of a record, in the column that Spark's Kafka source has for it."""
+"""Column of Spark's Kafka source with the timestamp of a record."""
 COUNTED = "sluicegate."
-"""Before the name of a stage: what Spark counts of its rows, told when a batch ends."""
+"""Prefix, before a stage's name, of the observed metric with its row count, reported when a batch ends."""
 SETTINGS = {
-    # rows are dealt out as they come: to sort them first they would all have to be there
+    # sorting before a round-robin exchange would wait for all rows of the batch
     "spark.sql.execution.sortBeforeRepartition": "false",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A pipeline's operators between two topics; ``key`` is the column whose value is the record's key, if one is."""
+    """A pipeline's operators between two topics; ``key`` is the column used as the record key, if any."""
 
     name: str
     steps: tuple[Step, ...]
@@ -39,7 +39,7 @@ class Program:
     key: str | None = None
 
     def start(self, spark: SparkSession, checkpoint: str, processors: Mapping[str, int]) -> StreamingQuery:
-        """Start it, with so many tasks for every stage behind the first."""
+        """Start the query; ``processors`` are the tasks of every stage behind the first."""
         rows = self.rows(spark, processors)
         columns = [F.col(f"`{name}`") for name in rows.columns if name != COLUMN]
         times = F.struct(F.lit(HEADER).alias("key"), F.col(COLUMN).cast("binary").alias("value"))
@@ -54,7 +54,7 @@ class Program:
         return query
 
     def rows(self, spark: SparkSession, processors: Mapping[str, int]) -> DataFrame:
-        """What the last stage gives, marks and all; refused where an operator cannot be a stage."""
+        """The output of the last stage with its marks; refused if an operator cannot be a stage."""
         frame = _born(spark, self.stream(spark))
         for i, step in enumerate(self.steps):
             taken = _marked(frame if i == 0 else frame.repartition(processors[step.name]))
@@ -64,7 +64,7 @@ class Program:
 
 
 def declared(spark: SparkSession, source: Source, topic: KafkaTopic) -> DataFrame:
-    """The rows of a source that is declared by its columns: JSON in a topic, read from its beginning."""
+    """The rows of a source declared by its columns: JSON records of a topic, read from its beginning."""
     add_connector(spark)
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", topic.servers)
     raw = reader.option("subscribe", topic.topic).option("startingOffsets", "earliest").load()
@@ -73,7 +73,7 @@ def declared(spark: SparkSession, source: Source, topic: KafkaTopic) -> DataFram
 
 
 def topic_of(spark: SparkSession, rows: DataFrame, source: str) -> KafkaTopic:
-    """The topic that a stream of Spark's own reads; refused where it is not one of Kafka's."""
+    """The topic that a user's stream reads; refused if it does not read exactly one Kafka topic."""
     plan: Any = _helper(spark)
     servers, topic = (plan.option(rows._jdf, name) for name in ("kafka.bootstrap.servers", "subscribe"))
     if plan.source(rows._jdf) != "kafka" or not servers or not topic or "," in topic:
@@ -85,7 +85,7 @@ def topic_of(spark: SparkSession, rows: DataFrame, source: str) -> KafkaTopic:
 
 
 def _born(spark: SparkSession, rows: DataFrame) -> DataFrame:
-    """With the first mark: when the broker had the row."""
+    """Add the first mark: the timestamp of the input record."""
     wanted = [name for name in rows.columns if name != _BORN]
     found = DataFrame(_helper(spark).carrying(rows._jdf, _BORN), spark)
     if dict(found.dtypes).get(_BORN) != "timestamp":

@@ -1,9 +1,9 @@
-"""A pipeline at work in real-time mode: one query, measured by the rows that leave it, rescaled by a restart.
+"""Runs a pipeline in real-time mode: one query, measured by its output rows, rescaled by a restart.
 
-A rescale waits for the batch that runs to be committed, while rows go on; then the query is stopped between two batches
-and started again with other numbers of tasks. So every row is in the sink once, and what a rescale costs is the pause
-from that commit to the first row that comes out after it, which is measured and counts in the next decision. After a
-crash Spark runs the unfinished batch again, and its rows are in the sink's topic twice, as with any Kafka sink.
+A rescale waits until the running batch is committed, while rows continue to flow; then the query is stopped between two
+batches and restarted with other numbers of tasks. So every row is in the sink once, and the cost of a rescale is the
+pause from that commit to the first output row after it, which is measured and used in the next decision. After a crash
+Spark runs the unfinished batch again, and its rows are in the sink's topic twice, as with any Kafka sink.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from sluicegate.spark.realtime.topics import SinkRows, TopicEnds, partitions_of
 _LOG_EVERY_S = 1.0
 _POLL_S = 0.1
 _COLD_S = 15.0
-"""The first rows pay for compiling, and say nothing of the next. At half, the first decisions are taken from them."""
+"""Rows of the first seconds include compilation and are not used. At half, the first decisions are based on them."""
 _REST_S = 60.0
-"""How long a batch may take to end: it ends after 5 s unless the machine or the broker is stuck."""
+"""How long to wait for a batch beyond its 5 s; longer means that the machine or the broker is stuck."""
 
 
 class QueryFailed(SluicegateError):
@@ -58,7 +58,7 @@ class QueryFailed(SluicegateError):
 
 
 class RealTimeRunning:
-    """Use it in a ``with`` block: leaving stops it between two batches."""
+    """A running real-time pipeline; leaving its ``with`` block stops it between two batches."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class RealTimeRunning:
         reserve(asked, slots)
         for key, value in SETTINGS.items():
             spark.conf.set(key, value)
-        program.rows(spark, asked)  # what cannot run is refused before anything is written
+        program.rows(spark, asked)  # refuses invalid operators before anything is written
         self._lock: TextIOWrapper = locked(self.layout)
         self._plan, self._slots, self._source = PlanFile(self.layout.plan), slots, source
         self._checkpoint = self.layout.checkpoint(self.names[0])
@@ -93,11 +93,10 @@ class RealTimeRunning:
             check_same(self.layout, graph)
             write_whole(self.layout.description, graph.to_json())
             self._plan.add(asked)
-            self.running = self._planned()  # a resumed one goes on with its plan
+            self.running = self._planned()  # a resumed pipeline continues with its plan
             reserve(self.running, slots)
             self._ends = TopicEnds(source, graph.nodes[0].key_groups)
             self._sink = SinkRows(program.sink, partitions_of(program.sink))
-            self.sink_began = self._sink.began
             self._query: StreamingQuery = self._start(self.running)
         except BaseException:
             self._lock.close()
@@ -119,7 +118,7 @@ class RealTimeRunning:
         self.stop()
 
     def check(self) -> None:
-        """Raise what ended the query, or what went wrong beside it."""
+        """Raise the error that ended the query or one of the threads beside it."""
         if self.problem is not None:
             raise self.problem
         for other in self.also_check:
@@ -127,14 +126,14 @@ class RealTimeRunning:
 
     @property
     def behind(self) -> int:
-        """Rows of the topic that no committed batch has taken."""
+        """Rows of the topic that no committed batch has read."""
         number = last_committed(self._checkpoint)
         taken = planned(self._checkpoint, -1 if number is None else number)
         ends = self._ends_now()
         return sum(end - taken.get(f"0/{self._source.topic}/{p}", 0) for p, end in ends.items())
 
     def drain(self, limit_s: float = 180.0) -> None:
-        """Wait until all that the topic has is through and committed."""
+        """Wait until all rows of the topic are processed and committed."""
         until, left = time.monotonic() + limit_s, "some"
         while True:
             with contextlib.suppress(BrokerDoesNotAnswer):
@@ -147,17 +146,17 @@ class RealTimeRunning:
             time.sleep(0.2)
 
     def is_warm(self) -> None:
-        """From now on rows tell what they cost: enough have been through."""
+        """Mark the query as warm: from now on its rows are used for measurement."""
         self._warm_at_s = 0.0
 
     def set_plan(self, processors: Mapping[str, int]) -> None:
-        """Move k by hand, as the controller does: the query follows the plan."""
+        """Change the plan by hand, as the controller does; the query follows it."""
         reserve(processors, self._slots)
         plan = self._plan.read()
         self._plan.change({name: replace(plan.of(name), processors=k) for name, k in processors.items()})
 
     def wait_for(self, processors: Mapping[str, int], limit_s: float = 120.0) -> None:
-        """Until so many tasks run and rows come out again."""
+        """Wait until ``processors`` are in force and rows come out again."""
         until = time.monotonic() + limit_s
         while self.running != dict(processors) or self._resumed_s:
             self.check()
@@ -166,7 +165,7 @@ class RealTimeRunning:
             time.sleep(0.1)
 
     def rescale(self, want: Mapping[str, int]) -> float:
-        """Stop between two batches and go on with other numbers of tasks; when it stood still."""
+        """Restart between two batches with other numbers of tasks; returns the time at which it stopped."""
         reserve(want, self._slots)
         with self._turn:
             self._rescaling = True
@@ -188,7 +187,7 @@ class RealTimeRunning:
             if self._query.isActive:
                 self._stop_between_batches()
         with contextlib.suppress(Py4JError, PySparkException, OSError):
-            self._query.stop()  # a batch that does not end is stopped as it is, and runs again
+            self._query.stop()  # a batch that does not end is aborted, and runs again at the next start
         self._log(time.time(), _LOG_EVERY_S, 0)
         self._sink.close()
         self._ends.close()
@@ -203,7 +202,7 @@ class RealTimeRunning:
         return self.program.start(self.spark, str(self._checkpoint), processors)
 
     def _stop_between_batches(self) -> float:
-        """When it stood still, with all that came out committed."""
+        """Stop the query with all its output committed; returns the time at which it was between two batches."""
         query = self._query
         boundary = self._boundary.hold(query._jsq.streamingQuery())
         try:
@@ -218,7 +217,7 @@ class RealTimeRunning:
             wait_until(lambda: last_committed(self._checkpoint) == last_batch(self._checkpoint), _REST_S, 0.01)
             stopping = threading.Thread(target=query.stop, daemon=True)
             stopping.start()
-            wait_until(lambda: not query.isActive, _REST_S, 0.01)  # from here on it begins no batch
+            wait_until(lambda: not query.isActive, _REST_S, 0.01)  # from here on it cannot begin a batch
             boundary.release()
             stopping.join(_REST_S)
             return stood_s
@@ -226,7 +225,7 @@ class RealTimeRunning:
             boundary.release()
 
     def _follow(self) -> None:
-        """Bring the query to the plan."""
+        """Rescale the query whenever the plan changes."""
         while not self._ended.wait(0.5):
             self._check_query()
             want = self._planned()
@@ -244,14 +243,14 @@ class RealTimeRunning:
             raise QueryFailed(f"the real-time query ended: {said}; start again in the same folder")
 
     def _measure(self) -> None:
-        """Read what comes out and log it, once a second."""
+        """Read the output rows and log their statistics once a second."""
         at_s, total = time.time(), sum(self._ends_now().values())
         while not self._ended.is_set():
             self._rows += self._sink.take(_POLL_S)
             now_s = time.time()
             if now_s - at_s < _LOG_EVERY_S:
                 continue
-            with contextlib.suppress(BrokerDoesNotAnswer):  # the next look is as good
+            with contextlib.suppress(BrokerDoesNotAnswer):  # retried at the next poll
                 came = sum(self._ends_now().values())
                 self._log(now_s, now_s - at_s, came - total)
                 at_s, total = now_s, came
@@ -278,7 +277,7 @@ class RealTimeRunning:
             self._log_last_stage(rows, now_s, span_s)
 
     def _counted(self) -> dict[str, int]:
-        """Rows that every stage took in the batch that ended last; nothing where that was told already."""
+        """Rows that every stage took in the last finished batch; empty if that was logged already."""
         told = None
         with contextlib.suppress(Py4JError, PySparkException, OSError):
             told = self._query.lastProgress
@@ -290,7 +289,7 @@ class RealTimeRunning:
         return {name: int((seen.get(f"{COUNTED}{name}") or {}).get("rows", 0)) for name in self.names}
 
     def _log_last_stage(self, rows: list[Timed], now_s: float, span_s: float) -> None:
-        """As a batch's line, so that reports and pages read it as they read any other run."""
+        """Log the last stage's rows as a batch line, so that reports and dashboards can read it like any other run."""
         name = self.names[-1]
         born = Births.of((now_s - max(row.out_s - row.born_s, 0.0), 1.0) for row in rows)
         k, busy_s = self.running[name], figures(rows, self.names)[name].service_s
@@ -298,7 +297,7 @@ class RealTimeRunning:
         append_line(self.layout.batches(name), one.to_json())
 
     def _count_pause(self, rows: list[Timed]) -> None:
-        """From the commit that it stopped at to the first row out that was taken in after it."""
+        """Record the pause of a restart: from the commit it stopped at to the first output row read after it."""
         after = [row.out_s for row in rows if row.stages[0][0] > self._resumed_s] if self._resumed_s else []
         if after:
             self.pauses_s.append(round(max(min(after) - self._resumed_s, 0.0), 3))

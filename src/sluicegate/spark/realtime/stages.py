@@ -1,8 +1,8 @@
-"""Which pipelines run in real-time mode, and how many task slots their stages need.
+"""Checks which pipelines can run in real-time mode, and counts the task slots their stages need.
 
 Every operator is a stage of one query; all stages run at the same time, and each of their tasks holds a slot while the
-query runs. The first operator shares the stage that reads the topic, so it has one task for each partition. One
-slot short, and Spark starts nothing: the whole gang is counted before the start.
+query runs. The first operator is in the stage that reads the topic, so it has one task per partition. If a single slot
+is missing Spark starts nothing, so all slots are counted before the start.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from sluicegate.spark.pipeline.declaration import Pipeline, Sink, Step
 from sluicegate.spark.pipeline.graph import REAL_TIME, Node, RunningGraph
 
 BATCH_S = 5.0
-"""The shortest that Spark allows. At double, a rescale waits twice as long for the end of the batch that runs."""
+"""Batch duration, the shortest that Spark allows. At double, a rescale waits twice as long for the running batch."""
 _INSTEAD = "leave --mode real-time out, micro-batches run it"
 
 
 def stages_of(pipeline: Pipeline) -> tuple[Step, ...]:
-    """The operators in the order that rows pass them; refused where they are not a row of stateless operators."""
+    """The operators in the order of the data flow; refused unless they are a chain of stateless operators."""
     pipeline.check()
     if pipeline.loops or len(pipeline.sources) != 1:
         what = "a loop" if pipeline.loops else f"{len(pipeline.sources)} sources"
@@ -51,7 +51,7 @@ def _check(step: Step) -> None:
 
 
 def sink_of(pipeline: Pipeline, steps: tuple[Step, ...]) -> Sink:
-    """The one sink, at the end."""
+    """The only sink, which must be behind the last operator."""
     last = steps[-1].name
     elsewhere = next((sink for sink in pipeline.sinks.values() if sink.stream != last), None)
     if elsewhere is not None or len(pipeline.sinks) != 1:
@@ -61,7 +61,7 @@ def sink_of(pipeline: Pipeline, steps: tuple[Step, ...]) -> Sink:
 
 
 def graph_of(pipeline: Pipeline, steps: tuple[Step, ...], partitions: int) -> RunningGraph:
-    """What the controller needs to know; the first stage is fixed at one task a partition."""
+    """The pipeline's graph for the controller; the first stage is fixed at one task per partition."""
     source = next(iter(pipeline.sources))
     nodes = tuple(
         Node(
@@ -79,7 +79,7 @@ def graph_of(pipeline: Pipeline, steps: tuple[Step, ...], partitions: int) -> Ru
 
 
 def begin_with(graph: RunningGraph, asked: Mapping[str, int]) -> dict[str, int]:
-    """Tasks of every stage at the start: one each, or what was asked for; the first as many as there are partitions."""
+    """Initial tasks of every stage: the requested number or 1; for the first stage the number of partitions."""
     first, names = graph.nodes[0], [node.name for node in graph.nodes]
     for name, k in asked.items():
         if name not in names:
@@ -93,7 +93,7 @@ def begin_with(graph: RunningGraph, asked: Mapping[str, int]) -> dict[str, int]:
 
 
 def reserve(processors: Mapping[str, int], slots: int) -> int:
-    """The slots that all stages hold together; refused where there are not so many.
+    """The slots that all stages need together; refused if there are fewer.
 
     >>> reserve({"parse": 1, "score": 3}, 4)
     4

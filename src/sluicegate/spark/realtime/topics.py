@@ -1,4 +1,4 @@
-"""Topics at both ends of a real-time query: how far they have come, the rows that leave, and rows to feed."""
+"""Kafka clients for both ends of a real-time query: end offsets, the output rows, and a feed for input rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AT_ONCE = 5_000
 
 
 def partitions_of(topic: KafkaTopic) -> int:
-    """How many partitions a topic has; refused where the broker does not know it."""
+    """The number of partitions of a topic; refused if the broker does not have it."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
@@ -38,7 +38,7 @@ def partitions_of(topic: KafkaTopic) -> int:
 
 
 class TopicEnds:
-    """Asks the broker how far a topic has come; use it from one thread."""
+    """Reads the end offsets of a topic from the broker; not thread-safe."""
 
     def __init__(self, topic: KafkaTopic, partitions: int) -> None:
         from confluent_kafka import Consumer, TopicPartition
@@ -62,7 +62,7 @@ class TopicEnds:
 
 
 class SinkRows:
-    """The times of the rows that come out, from where the topic ends now."""
+    """Reads the times of the output rows, starting at the present end of the topic."""
 
     def __init__(self, topic: KafkaTopic, partitions: int) -> None:
         from confluent_kafka import Consumer, TopicPartition
@@ -75,7 +75,7 @@ class SinkRows:
         self._consumer.assign([TopicPartition(topic.topic, p, at) for p, at in self.began.items()])
 
     def take(self, wait_s: float) -> list[Timed]:
-        """What has come since the last time, waiting a little for it."""
+        """The rows since the last call; waits up to ``wait_s`` for them."""
         found = []
         for record in self._consumer.consume(_AT_ONCE, timeout=wait_s):
             if record.error() is None:
@@ -89,7 +89,7 @@ class SinkRows:
 
 
 class TopicFeed:
-    """Puts tables into a topic, a record of JSON a row; ``rows`` are those the topic has."""
+    """Writes tables to a topic, one JSON record per row; ``rows`` is the number of rows in the topic."""
 
     def __init__(self, topic: KafkaTopic) -> None:
         from confluent_kafka import Producer
@@ -102,7 +102,7 @@ class TopicFeed:
         self._producer: Any = Producer({**dict(topic.client), "enable.idempotence": True, "linger.ms": 1})
 
     def append(self, table: pa.Table, born: Iterable[tuple[float, float]] | None = None) -> None:
-        """Send all rows; the broker's clock says when they were born."""
+        """Send all rows; their creation time is the Kafka timestamp of their records, ``born`` is ignored."""
         for row in table.to_pylist():
             value = json.dumps(row, default=_as_text).encode()
             self._send(value, self.rows % self._partitions)
@@ -118,7 +118,7 @@ class TopicFeed:
             try:
                 self._producer.produce(self._topic.topic, value, partition=partition)
                 return
-            except BufferError:  # as many as it holds are under way
+            except BufferError:  # the producer's queue is full
                 self._producer.poll(0.1)
 
 

@@ -1,1 +1,1 @@
-"""What the applications are fed: generators whose record i is a formula of i, and readers of real files."""
+"""Inputs of the applications: generators whose record i is a formula of i, and readers of real files."""

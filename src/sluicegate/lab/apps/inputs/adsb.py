@@ -1,8 +1,8 @@
-"""ADS-B messages of aircraft: positions written and read (DF 17, airborne positions with barometric altitude).
+"""Encodes and decodes ADS-B position messages of aircraft (DF 17, airborne positions with barometric altitude).
 
-A message is 112 bits: 8 for the format, 24 for the aircraft, 56 for what it tells, 24 for parity. A position gives
-latitude and longitude within zones only (compact position reporting), 17 bits each. Even and odd messages use zones of
-different size, 60 and 59 around the globe, so the two together say which zone it is:
+A message is 112 bits: 8 for the format, 24 for the aircraft, 56 for the content, 24 for parity. A position has latitude
+and longitude within zones only (compact position reporting), 17 bits each. Even and odd messages use zones of different
+size, 60 and 59 around the globe, so the two together determine the zone:
 
     j = floor(59 y_even - 60 y_odd + 1/2),   latitude = 360/60 (j mod 60 + y_even)   or  360/59 (j mod 59 + y_odd)
     m = floor(x_even (n - 1) - x_odd n + 1/2),   longitude = 360/n_i (m mod n_i + x),   n = NL(latitude)
@@ -25,7 +25,7 @@ _POSITION_CODE, _NAME_CODE = 11, 4
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """What one message tells of where an aircraft is: latitude and longitude as shares of a zone, in 1/2^17."""
+    """The position in one message: latitude and longitude as shares of a zone, in 1/2^17."""
 
     odd: bool
     lat: int
@@ -33,7 +33,7 @@ class Position:
 
 
 def parity(bits: int) -> int:
-    """The remainder of a whole message; 0 if it arrived as it was sent."""
+    """The parity remainder of a whole message; 0 if it is intact."""
     for at in range(111, 23, -1):
         if bits >> at & 1:
             bits ^= _PARITY << (at - 24)
@@ -67,7 +67,7 @@ def zones(lat: float) -> int:
 
 
 def fix(even: Position, odd: Position, odd_is_later: bool) -> tuple[float, float] | None:
-    """Latitude and longitude by the later of two messages; ``None`` if a zone's border lies between them.
+    """Latitude and longitude at the later of two messages; ``None`` if they are in different zones.
 
     >>> messages = "8D40621D58C382D690C8AC2863A7", "8D40621D58C386435CC412692AD6"
     >>> even, odd = (one for message in messages if (one := position(message)))
@@ -104,7 +104,7 @@ def position_message(icao24: str, lat: float, lon: float, odd: bool) -> str:
 
 
 def name_message(icao24: str) -> str:
-    """Who it is; no position."""
+    """An identification message, without a position."""
     return _message(icao24, _NAME_CODE << 51)
 
 

@@ -1,4 +1,4 @@
-"""Lines of user behaviour as careless senders write them: one in five is spoilt, half of these beyond repair."""
+"""Generates dirty lines of user behaviour: one in five is damaged, half of these beyond repair."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sluicegate.lab.apps.inputs.drawing import uniform
 
 
 def lines_of(first: int, count: int) -> list[str]:
-    """The lines of user behaviour numbered ``first`` on, ten in fifty of them spoilt."""
+    """The lines of user behaviour from number ``first`` on, ten in fifty of them damaged."""
     at = np.arange(first, first + count, dtype=np.int64)
     spoils = np.floor(50 * uniform(at, 9)).astype(np.int64).tolist()
     whole = user_behaviour.lines_of(first, count)
@@ -17,7 +17,7 @@ def lines_of(first: int, count: int) -> list[str]:
 
 
 def spoilt(line: str, how: int) -> str:
-    """One of ten ways to write a line, the first five of which can be repaired; as it was for ``how`` from 10 on.
+    """Damage a line in one of ten ways, of which the first five can be repaired; unchanged for ``how`` from 10 on.
 
     >>> [spoilt("1,2,3,pv,1511658000", how) for how in (1, 5, 10)]
     ['1,2,3, PV ,1511658000', '1,2,3,p', '1,2,3,pv,1511658000']

@@ -1,6 +1,6 @@
-"""Numbers that look drawn by lot and are formulas: the same row number always gives the same draw.
+"""Pseudo-random numbers by formula: the same row number always gives the same draw.
 
-``salt`` tells the draws of one row apart: whoever draws a user and an item for row i takes two salts.
+``salt`` separates the draws of one row: to draw a user and an item for row i use two salts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ Real = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
 def uniform(numbers: Whole, salt: int) -> Real:
-    """Between 0 and 1, by the finaliser of splitmix64: neighbours have nothing in common.
+    """Between 0 and 1, by the finaliser of splitmix64; neighbouring numbers give unrelated draws.
 
     >>> uniform(np.arange(3), salt=1).round(3).tolist()
     [0.098, 0.045, 0.248]
@@ -25,7 +25,7 @@ def uniform(numbers: Whole, salt: int) -> Real:
 
 
 def ranked(numbers: Whole, salt: int, most: int) -> Whole:
-    """From 0 to ``most`` - 1, rank n about as often as 1 / (n + 1): the law of Zipf, as words and visitors follow it.
+    """From 0 to ``most`` - 1, rank n with frequency about 1 / (n + 1): Zipf's law, as for words and visitors.
 
     >>> np.bincount(ranked(np.arange(9000), salt=1, most=100))[[0, 1, 9]].tolist()
     [1327, 803, 198]
@@ -35,7 +35,7 @@ def ranked(numbers: Whole, salt: int, most: int) -> Whole:
 
 
 def flatter(numbers: Whole, salt: int, most: int) -> Whole:
-    """From 0 to ``most`` - 1, rank n about as often as n to the power -2/3: the items of a large shop.
+    """From 0 to ``most`` - 1, rank n with frequency about n to the power -2/3, as for items of a large shop.
 
     >>> np.bincount(flatter(np.arange(9000), salt=1, most=100))[[0, 1, 9]].tolist()
     [1929, 514, 141]

@@ -1,7 +1,7 @@
-"""Aircraft over the North Sea and the messages that a receiver hears of them; message i is a formula of i.
+"""Generates ADS-B messages of aircraft over the North Sea; message i is a formula of i.
 
-Aircraft fly straight on at their own speed, and back from the border of the region. Some are heard far more often than
-others. One message in five tells a name in place of a position.
+Each aircraft flies straight at its own speed and turns back at the border of the region. Some are received far more
+often than others. One message in five has a name instead of a position.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _AIRCRAFT = 60
 _HEARD_PER_S = 50
 _BEGAN_S = 1_502_582_400
 _PAUSE_S = 3600
-"""Between the end of a file and its beginning when it is heard again: longer than anybody takes for one flight."""
+"""Pause between the end of a file and its repetition; longer than the silence that ends a track."""
 _CORNER, _REGION = np.array([51.0, 2.0]), np.array([4.0, 6.0])
 _TURNS = Turns(zipf_round([f"{0x400000 + number * 4001:06X}" for number in range(_AIRCRAFT)], 600))
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A message, when it came, from whom, and how many of the same aircraft came before it."""
+    """A message with its time, aircraft, and turn (the number of earlier messages of the aircraft)."""
 
     at_s: int
     message: str
@@ -38,7 +38,7 @@ class Heard:
 
 @cache
 def _course(icao24: str) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], ...]:
-    """Where an aircraft begins, and how far it comes in a second, in degrees of latitude and longitude."""
+    """Start and distance per second of an aircraft, in degrees of latitude and longitude."""
     dice = np.random.default_rng(int(icao24, 16))
     heading, metres_per_s = dice.uniform(0, 2 * np.pi), dice.uniform(180, 260)
     speed = metres_per_s * np.array([np.cos(heading) / 111_200, np.sin(heading) / 66_700])
@@ -57,7 +57,7 @@ def _heard(number: int, icao24: str, turn: int) -> Heard:
 
 
 def heard_in(path: Path) -> Records[Heard]:
-    """The messages of a file over and over, each time later."""
+    """The messages of a file, repeated with later times in each round."""
     records = records_in(path, "unix_ts", "adsb_hex", "icao24")
     try:
         times = [int(record["unix_ts"]) for record in records]

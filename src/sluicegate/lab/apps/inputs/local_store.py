@@ -1,12 +1,12 @@
-"""A small store of blobs and table records on this machine, in place of a cloud's: it answers by HTTP after a wait.
+"""A small local store of blobs and table records instead of a cloud store: answers HTTP requests after a delay.
 
-What it holds is a formula of names and keys, so whoever checks an answer knows it without asking:
+Its contents are a formula of names and keys, so that answers can be checked without querying it:
 
-    GET /blob/NUMBER    ``BLOB_BYTES`` bytes, the same ones for a number each time
+    GET /blob/NUMBER    ``BLOB_BYTES`` bytes, always the same for a number
     GET /table/KEY      one record as JSON, ``COLUMNS`` numbers of four digits: some 300 bytes
 
-It is a thread of the process that brought it up, on a free port of the loopback: Spark's workers on the same machine
-reach it, those elsewhere do not.
+It runs in a thread of the process that starts it, on a free loopback port: only Spark workers on the same machine can
+reach it.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def blob(number: int) -> bytes:
 
 
 def record(key: int) -> dict[str, int]:
-    """The history of one meter: its load in each of the last ``COLUMNS`` hours."""
+    """One record, the history of a meter: its load in each of the last ``COLUMNS`` hours."""
     return {f"hour_{n:02}": 1000 + (key * COLUMNS + n) * 40503 % _PRIME % 9000 for n in range(COLUMNS)}
 
 
 def found(path: str) -> bytes | None:
-    """What lies at a path, if anything.
+    """The content at a path; ``None`` if there is none.
 
     >>> found("/blob/1") == blob(1), found("/blob/one"), found("/table/20000")
     (True, None, None)
@@ -64,7 +64,7 @@ def found(path: str) -> bytes | None:
 
 @contextmanager
 def local_store(waits_s: Mapping[str, float]) -> Iterator[int]:
-    """A store for as long as the block lasts; gives its port. ``waits_s`` are by kind, "blob" and "table"."""
+    """Run a store within the block and yield its port. ``waits_s`` are delays by kind, "blob" and "table"."""
     with _Server((HOST, 0), partial(_Reply, waits_s)) as server:
         thread = threading.Thread(target=partial(server.serve_forever, 0.05), name="sluicegate-store", daemon=True)
         thread.start()
@@ -77,7 +77,7 @@ def local_store(waits_s: Mapping[str, float]) -> Iterator[int]:
 
 @contextmanager
 def reading(port: int) -> Iterator[Get]:
-    """One connection to the store, for many questions: gives what fetches the body at a path."""
+    """Open one connection for many requests; yields a function that fetches the body at a path."""
     connection = HTTPConnection(HOST, port, timeout=30.0)
     try:
         yield partial(_fetched, connection)
@@ -102,16 +102,16 @@ def _fetched(connection: HTTPConnection, path: str) -> bytes:
 class _Server(ThreadingTCPServer):
     daemon_threads = True
     request_queue_size = 128
-    """All tasks of a batch connect at once, and one that is turned away comes again a second later."""
+    """All tasks of a batch connect at once, and a refused connection is retried only a second later."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A worker that hangs up in the middle of an answer was stopped by Spark, and asks again."""
+        """Ignore workers that disconnect during an answer: Spark stopped them and will retry."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 class _Reply(StreamRequestHandler):
-    """As much of HTTP as it takes: many questions on one connection, each answered by a length and a body."""
+    """Minimal HTTP: many requests on one connection, each answered by a length and a body."""
 
     disable_nagle_algorithm = True
 
@@ -122,7 +122,7 @@ class _Reply(StreamRequestHandler):
     def handle(self) -> None:
         while question := self.rfile.readline():
             while self.rfile.readline().strip():
-                pass  # headers: none of them changes the answer
+                pass  # headers are ignored
             self.wfile.write(self._answer(question.split()[1].decode()))
 
     def _answer(self, path: str) -> bytes:

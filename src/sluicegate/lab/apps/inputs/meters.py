@@ -1,7 +1,7 @@
 """The smart plugs of forty houses, as SenML records; reading i is a formula of i.
 
-Plugs take turns. Some houses have far more plugs than others. A plug draws what it is made for, more or less; now and
-then one draws far too much for a minute, and one reading in sixty is broken.
+Plugs report in turn. Some houses have far more plugs than others. A plug draws about its nominal load; now and then
+one draws far too much for a minute, and one reading in sixty is broken.
 """
 
 from __future__ import annotations

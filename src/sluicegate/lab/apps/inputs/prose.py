@@ -1,7 +1,7 @@
-"""Lines of text as long as those of a printed book, and a vocabulary of the size that a novel has.
+"""Generates lines as long as those of a printed book, with a vocabulary of the size of a novel's.
 
-Line i is a formula of i: some 12 words and 50 characters, word n about as often as 1 / n (Zipf), frequent words short
-and rare ones long, as in any language.
+Line i is a formula of i: some 12 words and 50 characters, word n with frequency about 1 / n (Zipf), frequent words
+short and rare ones long.
 """
 
 from __future__ import annotations

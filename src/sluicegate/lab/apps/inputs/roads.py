@@ -1,7 +1,7 @@
-"""A made-up network of roads over New York, and which road a position is on.
+"""A synthetic road network over New York, and the nearest road to a position.
 
-Crossings lie in a lattice ``SPACING_M`` apart, each moved a little; a road leads from each to the next one eastward and
-the next one northward. Road 2n goes east from crossing n, road 2n + 1 north.
+Crossings form a lattice with spacing ``SPACING_M``, each slightly displaced; roads lead from each to the next one to
+the east and to the north. Road 2n goes east from crossing n, road 2n + 1 north.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ WEST, SOUTH = -74.03, 40.63
 _METRES_A_LON, _METRES_A_LAT = 84_300.0, 111_200.0
 _MOVED_M = 100.0
 _NEAR = np.arange(-2, 3)
-"""Crossings around a position whose roads may be the nearest: beyond, they are 900 m away, and none is that far."""
+"""Offsets of crossings whose roads may be the nearest; others are 900 m away, and the nearest is never that far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Roads:
-    """Where each road begins and how far it leads, east (``x``) and north (``y``)."""
+    """Start and extent of each road, east (``x``) and north (``y``)."""
 
     x: Metres
     y: Metres
@@ -37,7 +37,7 @@ class Roads:
         return Roads(self.x[numbers], self.y[numbers], self.along_x[numbers], self.along_y[numbers])
 
     def squared_m(self, x: Metres, y: Metres) -> Metres:
-        """To each road: to the foot of the perpendicular on it, or to the end that is nearer."""
+        """Squared distance to each road: to the foot of the perpendicular, or to the nearer end."""
         away_x, away_y = x - self.x, y - self.y
         foot = (away_x * self.along_x + away_y * self.along_y) / (self.along_x**2 + self.along_y**2)
         share = np.clip(foot, 0.0, 1.0)
@@ -71,7 +71,7 @@ def on_the_map(at: Metres) -> Truths:
 
 
 def nearest(at: Metres) -> Numbers:
-    """The road nearest to each position on the map, looked for around it only."""
+    """The road nearest to each position, searched among nearby crossings only."""
     east, north = (np.clip(at[:, side, None] // SPACING_M + _NEAR, 0, ACROSS - 1).astype(np.int64) for side in (0, 1))
     crossings = (east[:, :, None] * ACROSS + north[:, None, :]).reshape(len(at), -1)
     near = (crossings[:, :, None] * 2 + np.arange(2)).reshape(len(at), -1)
@@ -80,5 +80,5 @@ def nearest(at: Metres) -> Numbers:
 
 
 def nearest_of_all(at: Metres) -> Numbers:
-    """The same by looking at every road there is."""
+    """The same by checking every road."""
     return np.array([int(all_roads().squared_m(x, y).argmin()) for x, y in at], dtype=np.int64)

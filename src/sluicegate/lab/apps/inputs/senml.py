@@ -1,7 +1,7 @@
-"""Sensor records in SenML, as RIoTBench writes them: ``milliseconds,{"e":[{"n":"load","v":"7.5","u":"watt"}, ...]}``.
+"""SenML sensor records in RIoTBench's format: ``milliseconds,{"e":[{"n":"load","v":"7.5","u":"watt"}, ...]}``.
 
-``v`` is a number, ``sv`` is a text, and both are quoted. A record is read here twice, by Spark for the pipelines and by
-plain Python for the answers that these are held against.
+``v`` is a number, ``sv`` is a text, and both are quoted. There are two readers: in Spark for the pipelines, and in
+plain Python for the answers they are checked against.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TEXTS = ("string", "time", "lon", "lat")
 
 
 def told(lines: DataFrame, *names: str) -> DataFrame:
-    """The time and the named values, as text, of records in a column ``line``; null where one does not tell them."""
+    """The time and the named values, as text, of records in a column ``line``; null if a record lacks them."""
     read = lines.select(
         F.expr("try_cast(substring_index(line, ',', 1) as long)").alias("at_ms"),
         F.from_json(F.substr("line", F.locate(",", "line") + 1), _SCHEMA)["e"].alias("fields"),
@@ -63,7 +63,7 @@ def record(at_ms: int, told: Iterable[Field]) -> str:
 
 
 def records_in(path: Path, *names: str) -> list[str]:
-    """The lines of a file whose first record tells all of ``names``."""
+    """The lines of a file; its first record must have all of ``names``."""
     lines = lines_in(path)
     missing = [name for name in names if name not in fields_of(lines[0])]
     if missing:

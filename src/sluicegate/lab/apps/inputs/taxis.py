@@ -1,7 +1,7 @@
-"""Taxi trips in New York as RIoTBench records them; trip i is a formula of i.
+"""Generates taxi trips in New York in RIoTBench's format; trip i is a formula of i.
 
-Most trips begin and end at a few places, traffic is slower there, and one record in forty has no position, as some of
-the real ones.
+Most trips begin and end at a few places, traffic is slower there, and one record in forty has no position, as in some
+real records.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def trips(first: int, count: int) -> list[str]:
 
 
 def _around(at: Numbers, salt: int) -> Metres:
-    """Up to 200 m away, east or west, north or south."""
+    """Random offsets of up to 200 m, east-west and north-south."""
     return np.stack([400.0 * (_drawn(at, salt + side) - 0.5) for side in (0, 1)], axis=-1)
 
 

@@ -1,7 +1,7 @@
-"""Tweets: short lines of common words, with people they are addressed to, tags and links.
+"""Generates tweets: short lines of common words, with mentions, tags and links.
 
-Tweet i is a formula of i. A few words, people and tags come far more often than the others, a quarter of the tweets has
-a tag, and a tweet has some 70 characters: about what real tweets have.
+Tweet i is a formula of i. A few words, people and tags are far more frequent than the others, a quarter of the tweets
+has a tag, and a tweet has some 70 characters, about like real tweets.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def texts_of(first: int, count: int) -> list[str]:
 
 
 def _text(words: list[str], trait: int, to: int, tag: int, other: int) -> str:
-    """``trait`` of 0 to 99 says what a tweet has besides words."""
+    """The text of a tweet; ``trait``, 0 to 99, selects what it has besides words."""
     addressed = [f"@user{to}"] if trait % 2 else []
     tags = [f"#{tag_of(tag)}"] if trait < 25 else []
     tags += [f"#{tag_of(other)}"] if trait < 8 else []

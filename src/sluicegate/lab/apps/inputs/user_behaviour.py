@@ -1,8 +1,8 @@
-"""What people do in a shop, a line an event: ``user,item,category,behaviour,seconds since 1970``.
+"""Generates user behaviour in a shop, one line per event: ``user,item,category,behaviour,seconds since 1970``.
 
-The columns of Alibaba's user behaviour data set (Tianchi), of which Es-Stream's applications live. Event i is a formula
-of i with the shares that the data set has: nine in ten events are views, fourteen come in a second, a few categories
-have most of them and items are spread far more evenly.
+The columns are those of Alibaba's user behaviour data set (Tianchi), which Es-Stream's applications use. Event i is a
+formula of i with the shares of the data set: nine in ten events are views, there are fourteen a second, a few
+categories have most of them and items are spread far more evenly.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ BEHAVIOURS = ("pv", "cart", "fav", "buy")
 BEGAN_S = 1_511_658_000
 """26 November 2017, within the nine days of the data set."""
 _UP_TO = (0.892, 0.947, 0.978)
-"""Shares of the first behaviour, the first two, the first three."""
+"""Cumulative shares of the first behaviour, the first two, the first three."""
 _PER_S = 14
 _LATE_S = 5
-"""An event arrives at most so many seconds after one that happened later."""
+"""An event arrives at most this many seconds after one with a later event time."""
 _USERS, _CATEGORIES, _ITEMS = 60_000, 4_000, 1_000_000
 
 
@@ -44,13 +44,13 @@ def lines_of(first: int, count: int) -> list[str]:
 
 
 def times_of(at: Whole) -> Whole:
-    """When the events happened: they come in the order of their numbers, but for up to ``_LATE_S`` seconds."""
+    """Event times: in the order of the numbers, except for up to ``_LATE_S`` seconds of disorder."""
     late: Whole = np.floor((_LATE_S + 1) * uniform(at, 5)).astype(np.int64)
     return BEGAN_S + at // _PER_S - late
 
 
 def timed(lines: Sequence[str], path: Path) -> list[tuple[int, str]]:
-    """Every line as its time and what stands before it."""
+    """Split every line into its time and the fields before it."""
     try:
         return [(int(at_s), before) for before, _, at_s in (line.rpartition(",") for line in lines)]
     except ValueError as problem:
@@ -58,5 +58,5 @@ def timed(lines: Sequence[str], path: Path) -> list[tuple[int, str]]:
 
 
 def lines_in_csv(path: Path) -> list[str]:
-    """The lines of a file with the data set's columns, which its first line names."""
+    """The lines of a file with the data set's columns in its header."""
     return [",".join(record[name] or "" for name in COLUMNS) for record in records_in(path, *COLUMNS)]

@@ -1,8 +1,7 @@
-"""A video with logos in it: frame i, and which logos it shows, are formulas of i.
+"""Generates a video with logos: frame i, and the logos it shows, are formulas of i.
 
-Scenes of ``SCENE`` frames follow each other. Each has a backdrop, more or less clutter, and up to two logos, which
-drift, turn and change in size from frame to frame. Some logos are shown far more often than others. Noise lies over
-everything.
+Scenes have ``SCENE`` frames. Each has a backdrop, more or less clutter, and up to two logos, which move, rotate and
+change in size from frame to frame. Some logos are shown far more often than others. Noise is added to everything.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _PRIME = 1_000_003
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One logo as a frame shows it, around (``x``, ``y``)."""
+    """One logo in a frame, centred at (``x``, ``y``)."""
 
     logo: int
     x: float
@@ -39,7 +38,7 @@ class Shown:
 
 @cache
 def logo(number: int) -> Image:
-    """Blocks, discs, strokes and letters on a light ground: the same for a number on every machine."""
+    """Draw a logo: blocks, discs, strokes and letters on a light background, the same on every machine."""
     cv2, dice = extra("cv2"), np.random.default_rng(7000 + number)
     image = np.full((_LOGO_SIDE, _LOGO_SIDE), 235, dtype=np.uint8)
     for _ in range(6):
@@ -56,7 +55,7 @@ def logo(number: int) -> Image:
 
 @cache
 def _backdrop(number: int) -> Pattern:
-    """Soft light and shade; the higher the number, the more clutter lies in it."""
+    """Draw a backdrop with soft shading; the higher the number, the more clutter."""
     cv2, dice = extra("cv2"), np.random.default_rng(8000 + number)
     image = cv2.resize(dice.integers(60, 200, (4, 5)).astype(np.uint8), (WIDTH, HEIGHT), interpolation=cv2.INTER_CUBIC)
     for _ in range(8 * number):
@@ -71,13 +70,13 @@ def _noise() -> Pattern:
 
 
 def _drawn(number: int, salt: int) -> float:
-    """A number in [0, 1) that looks random."""
+    """A pseudo-random number in [0, 1)."""
     mixed = (number * 2654435761 + salt * 40503 + 12345) % _PRIME
     return mixed * mixed % _PRIME / _PRIME
 
 
 def shown_in(frame: int) -> list[Shown]:
-    """The logos of a frame: none, one or two, each in a half of its own."""
+    """The logos of a frame: none, one or two, each in its own half."""
     scene, at = divmod(frame, SCENE)
     halves = [half for half in (0, 1) if _drawn(scene, half) < 0.6]
     picked = [int(LOGOS ** _drawn(scene, 2 + half)) - 1 for half in halves]

@@ -1,7 +1,7 @@
-"""Lines of a web server's log, and the views in them.
+"""Generates lines of a web server's log, and parses page views from them.
 
-Line i is a formula of i: visitors and pages by the law of Zipf, twenty views a second, here and there a line that is
-torn, or asks for something other than a page. Files may have the fields as Apache writes them (``[17/May/2015:10:05:03
+Line i is a formula of i: visitors and pages by Zipf's law, twenty views a second, and now and then a truncated line or
+a request for something other than a page. Files may have the fields as Apache writes them (``[17/May/2015:10:05:03
 +0000] "GET /a?b HTTP/1.1" 200``) or without brackets and quotes.
 """
 
@@ -20,7 +20,7 @@ from sluicegate.errors import BadInput
 from sluicegate.lab.apps.inputs.drawing import ranked, uniform
 from sluicegate.lab.running.given import lines_in
 
-# address, two names, day and minute, method, path without its question; Java and Python read it alike
+# address, two names, day and minute, method, path without query string; Java and Python match it alike
 _LINE = r'^([^ ]+) [^ ]+ [^ ]+ \[?([^ :]+:[0-9]{2}:[0-9]{2}):[0-9]{2} [^ ]+ "?GET ([^ ?"]+)'
 _NETWORK = r"^[^.:]+"
 _PER_S = 20
@@ -32,7 +32,7 @@ _VIEW, _LOOKED = re.compile(_LINE), re.compile(_NETWORK)
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Somebody at ``address`` saw ``page``; ``network`` is what the address begins with."""
+    """A view of ``page`` from ``address``; ``network`` is the first number of the address."""
 
     address: str
     minute: str
@@ -41,7 +41,7 @@ class View:
 
 
 def views(lines: DataFrame) -> DataFrame:
-    """The operator: from ``line`` to the columns of ``View``; what is no view goes."""
+    """The operator: maps ``line`` to the columns of ``View``; drops lines that are not views."""
     found = lines.where(F.col("line").rlike(_LINE))
     fields = (
         F.regexp_extract("line", _LINE, n + 1).alias(name) for n, name in enumerate(("address", "minute", "page"))
@@ -64,7 +64,7 @@ def view_in(line: str) -> View | None:
 
 
 def log_in(path: Path) -> list[str]:
-    """The lines of a log; a file in which nobody views anything is something else."""
+    """The lines of a log file; a file without any view is an error."""
     lines = lines_in(path)
     if not any(view_in(line) for line in lines):
         raise BadInput(f'{path} is no web log: lines must be as 1.2.3.4 - - [17/May/2015:10:05:03 +0000] "GET /a ..."')
@@ -83,7 +83,7 @@ def lines_of(first: int, count: int) -> list[str]:
 
 
 def _line(visitor: int, page: int, at_s: int, oddity: int) -> str:
-    """``oddity`` of 0 to 99 makes a few lines other than a view."""
+    """Format a line; ``oddity``, 0 to 99, makes a few lines that are not views."""
     mixed = (visitor + 1) * 2654435761 % 2**32
     address = f"{40 + mixed % 23}.{mixed >> 24 & 255}.{mixed >> 16 & 255}.{mixed >> 8 & 255}"
     when = datetime.fromtimestamp(at_s, UTC).strftime("%d/%b/%Y:%H:%M:%S +0000")

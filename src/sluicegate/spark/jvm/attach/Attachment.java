@@ -22,7 +22,7 @@ import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
 import sluicegate.NodeLoads;
 
-/** One application that is attached: what is known of it, the plan in force, and the threads that keep both current. */
+/** One attached application: its observed state, the plan in force, and the threads that update both. */
 public final class Attachment {
   private static final String KEYS = "spark.sluicegate.";
   private static final Set<SparkSession> RULED = Collections.newSetFromMap(new WeakHashMap<>());
@@ -62,7 +62,7 @@ public final class Attachment {
     String version = context.conf().get(KEYS + "test.version", context.version());
     touches = SparkInternals.tried(version);
     if (touches) {
-      SparkInternals.forgetStore(); // what executors will call: better it fails here
+      SparkInternals.forgetStore(); // executors will call this: fail early here if it does not work
     }
     folder = new RunFolder(folderOf(context, application));
     guard.heardBy(folder::said);
@@ -90,17 +90,17 @@ public final class Attachment {
     lister.scheduleWithFixedDelay(() -> guard.run("files", files::look), 1000, 1000, TimeUnit.MILLISECONDS);
   }
 
-  /** The attachment of this process; null where there is none. */
+  /** The attachment of this process; null if there is none. */
   static Attachment current() {
     return current;
   }
 
-  /** Attaches an application, once. A problem is one line in the log, and the application goes on without. */
+  /** Attaches an application, once. A failure is logged and returned, and the application runs on unattached. */
   public static synchronized String attach(SparkContext context, String application) {
     if (current != null && current.context == context) {
       return "";
     }
-    detach(); // what is left of an application that this process ran before
+    detach(); // an earlier application of this process
     MET.add(context);
     Attachment made = null;
     try {
@@ -123,7 +123,7 @@ public final class Attachment {
     guard.run("tab", () -> untab = Tab.attach(this));
   }
 
-  /** Where the application's own code has set spark.plugins, and so removed ours; never after a detach. */
+  /** Attaches from a session if the application's code has overwritten spark.plugins; never after a detach. */
   static synchronized void attachWithoutPlugin(SparkSession session) {
     try {
       SparkContext context = SparkInternals.context(session);
@@ -138,7 +138,7 @@ public final class Attachment {
     }
   }
 
-  /** For a session that is there already: queries started from now on follow the plan. */
+  /** Attaches an existing session: queries started from now on follow the plan. */
   public static String attachSession(SparkSession session) {
     SparkContext context = SparkInternals.context(session);
     String problem = attach(context, context.applicationId());
@@ -152,7 +152,7 @@ public final class Attachment {
     return problem;
   }
 
-  /** Spark as it is from the next batch on; executors stay as they are. */
+  /** Detaches: from the next batch on Spark runs unmodified; executors stay as they are. */
   public static synchronized void detach() {
     Attachment last = current;
     current = null;
@@ -161,14 +161,14 @@ public final class Attachment {
     }
   }
 
-  /** Ends one attachment, whoever is attached since. */
+  /** Ends this attachment, unless another one has replaced it. */
   static synchronized void end(Attachment which) {
     if (current == which) {
       detach();
     }
   }
 
-  /** Where the application's record is. */
+  /** The path of the application's run folder; null if nothing is attached. */
   public static String folder() {
     Attachment now = current;
     return now == null ? null : now.folder.path.toString();
@@ -191,7 +191,7 @@ public final class Attachment {
     guard.run("close", folder::close);
   }
 
-  // ---- what the rule asks
+  // ---- called by the plan rule
 
   boolean moves(Guard.Lever which) {
     return touches && guard.has(which);
@@ -201,7 +201,7 @@ public final class Attachment {
     return plan;
   }
 
-  /** Any session leads to the queries of all. */
+  /** Remembers the first session: any session gives access to the queries of all sessions. */
   void seen(SparkSession any) {
     if (session == null) {
       session = any;
@@ -217,7 +217,7 @@ public final class Attachment {
     return found == null ? null : queries.started(id, found.runId().toString(), found.name()).name;
   }
 
-  /** Executors that may be given tasks, as Spark names places. */
+  /** Executors that may get tasks, in Spark's location format. */
   List<String> seats() {
     List<String> found = new ArrayList<>();
     new TreeMap<>(hosts).forEach((id, host) -> {
@@ -228,7 +228,7 @@ public final class Attachment {
     return found;
   }
 
-  /** Whether queries before this one, by name, fill a seat: so that two never step aside for each other at once. */
+  /** Whether queries earlier in name order fill a seat; the order keeps two queries from avoiding each other. */
   boolean taken(String seat, String query) {
     int tasks = 0;
     for (var other : seated.entrySet()) {
@@ -246,7 +246,7 @@ public final class Attachment {
     seated.put(query, now);
   }
 
-  /** Where the state of the last batch was put; null where Spark chose. */
+  /** The placement of the last batch's state; null if Spark chose it. */
   StatePlaces.Placed placesOf(String query) {
     return places.get(query);
   }
@@ -257,7 +257,7 @@ public final class Attachment {
     lever.batchEnded(query);
   }
 
-  // ---- what the listener tells
+  // ---- called by the listener
 
   void cores(String executor, int count) {
     cores.put(executor, count);
@@ -309,7 +309,7 @@ public final class Attachment {
     return cores.values().stream().mapToInt(Integer::intValue).max().orElse(1);
   }
 
-  /** Tasks that can run at once. */
+  /** The number of tasks that can run at once. */
   int slots() {
     int each = Math.max(context.conf().getInt("spark.task.cpus", 1), 1);
     if (context.isLocal()) {

@@ -7,7 +7,7 @@ import java.nio.file.Files;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/** The controller beside the driver: one that dies is started again, and no query waits for it. */
+/** Runs the controller process and restarts it when it dies; no query waits for it. */
 final class ControllerProcess {
   private static final int REFUSED = 2;
   private static final int MOST_WORDS = 100_000;
@@ -29,7 +29,7 @@ final class ControllerProcess {
     log = attachment.folder.path.resolve("controller.log").toFile();
   }
 
-  /** Called once a second. After an end that was not asked for it waits, longer each time, up to a minute. */
+  /** Called once a second. Restarts the controller with exponential back-off of up to a minute. */
   void watch() {
     if (refused || (process != null && process.isAlive())) {
       return;
@@ -68,7 +68,7 @@ final class ControllerProcess {
     }
   }
 
-  /** The last line that this one wrote, which says what it lacked; else its exit code. */
+  /** The last line that this process logged, which gives the reason; else its exit code. */
   private String lastWords(int code) {
     try (var written = Files.newInputStream(log.toPath())) {
       written.skipNBytes(logBytes);

@@ -11,13 +11,13 @@ import scala.jdk.javaapi.CollectionConverters;
 import sluicegate.KafkaOffsets;
 
 /**
- * Where a query reads and where it writes, so that those which read each other's topics, tables and folders can be joined:
- * kafka://SERVERS/TOPIC, or a path. What progress reports and the plan do not say has no place.
+ * The sources and the sink of a query, as kafka://SERVERS/TOPIC or a path, so that queries that read each other's
+ * topics, tables and folders can be connected. The location is null if progress reports and the plan do not give it.
  */
 final class Ends {
   private Ends() {}
 
-  /** One end: its name for people, and its place, or null where that is not known. */
+  /** One source or sink: its display name, and its location, or null if unknown. */
   record End(String name, String at) {}
 
   static List<End> reads(JsonNode progress, StreamExecution query) {
@@ -43,7 +43,7 @@ final class Ends {
       String servers = option(query, "kafka.bootstrap.servers").getOrElse(() -> "");
       return topic.isDefined() ? new End(topic.get(), kafka(servers, topic.get())) : new End(otherwise, null);
     }
-    // sinks that name no place are not one and the same: two queries with foreachBatch write to two places
+    // sinks without a location must stay distinct: two queries with foreachBatch write to different places
     return described.contains("[") ? new End(Queries.shortened(described), path(described)) : new End(otherwise, null);
   }
 
@@ -51,7 +51,7 @@ final class Ends {
     return "kafka://" + servers + "/" + topic;
   }
 
-  /** FileSink[/data/out], FileStreamSource[file:/data/in]: what stands in brackets, if it is a path. */
+  /** The text in brackets if it is a path, as in FileSink[/data/out] or FileStreamSource[file:/data/in]. */
   private static String path(String described) {
     int from = described.indexOf('[');
     String inner = from < 0 ? "" : described.substring(from + 1).replaceAll("\\]+$", "");

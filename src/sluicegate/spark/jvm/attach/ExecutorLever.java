@@ -7,10 +7,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.SparkContext;
 
 /**
- * Brings the application's executors to what the plan wants.
+ * Resizes the application's executors to the plan.
  *
- * <p>More are asked for at once. Fewer: the newest first give their state away, which takes each query one batch, and are
- * then drained; where draining is off they are killed.
+ * <p>Scale-out is requested at once. For scale-in, the newest executors first hand over their state, which takes each
+ * query one batch, and are then drained; if decommissioning is off they are killed.
  */
 final class ExecutorLever {
   private static final long AGAIN_NANOS = 30_000_000_000L;
@@ -28,7 +28,7 @@ final class ExecutorLever {
     this.attachment = attachment;
   }
 
-  /** Why executors cannot be moved here, or null. */
+  /** The reason why executors cannot be added or removed, or null. */
   static String refusal(SparkContext context) {
     if (context.isLocal()) {
       return "master " + context.master() + " has no executors that could come and go";

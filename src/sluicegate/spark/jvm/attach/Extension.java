@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.SparkPlan;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
-/** spark.sql.extensions=sluicegate.attach.Extension: has {@link PlanRule} look at every physical plan. */
+/** spark.sql.extensions=sluicegate.attach.Extension: applies {@link PlanRule} to every physical plan. */
 public final class Extension extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {

@@ -11,7 +11,7 @@ import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** The same partitions in fewer tasks, one after the other in each; those with state where their state is. */
+/** Runs the same partitions in fewer tasks, sequentially within each; stateful ones where their state is loaded. */
 public final class FewerTasks extends SparkPlan {
   private static final long serialVersionUID = 1L;
 

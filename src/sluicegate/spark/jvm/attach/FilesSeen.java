@@ -20,10 +20,10 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 
 /**
- * Files that the file sources of queries have not read yet, and when the recent ones came: a listing now and then.
+ * Lists the input folders of queries periodically: files not read yet, and modification times of the recent ones.
  *
- * <p>On a thread of its own. Where a listing takes long it is made more rarely, so that it costs a fiftieth of that thread;
- * beyond a second or {@link #MOST_FILES} files, and on object stores, where listings are paid for, it is not made.
+ * <p>On its own thread, of which it takes at most a fiftieth: slow listings are made less often. Listing is given up
+ * beyond a second or {@link #MOST_FILES} files, and not done on object stores, where listings are charged for.
  */
 final class FilesSeen {
   private static final Set<String> LISTED = Set.of("file", "hdfs", "viewfs", "webhdfs", "swebhdfs");
@@ -41,7 +41,7 @@ final class FilesSeen {
     this.attachment = attachment;
   }
 
-  /** What is known of one query's files. */
+  /** The last listing of one query's files. */
   private static final class Sample {
     final Map<String, Long> recent = new HashMap<>();
     final Map<String, Long> bytes = new ConcurrentHashMap<>();
@@ -52,7 +52,7 @@ final class FilesSeen {
     volatile ObjectNode told;
   }
 
-  /** One look at all queries that are due. */
+  /** Lists the files of all queries that are due. */
   void look() {
     for (Queries.Query query : attachment.queries.all()) {
       if (!query.active) {
@@ -81,7 +81,7 @@ final class FilesSeen {
     return out;
   }
 
-  /** A query that looked at a moment and found no rows: what lay there unread then is not for it. */
+  /** Excludes files that were there before a trigger that found no rows: the query does not read them. */
   void foundNothing(String query, double lookedSeconds) {
     Sample sample = samples.get(query);
     if (sample != null) {
@@ -178,8 +178,8 @@ final class FilesSeen {
   }
 
   /**
-   * Tells of a batch's source when its files came, as [seconds, files], and how large they are together: the checkpoint
-   * has them by name and time, the listing by size. What is not to be had is left out.
+   * Adds to a batch's source the modification times of its files, as [seconds, files], and their total size: names and
+   * times are from the checkpoint, sizes from the listing. What is not available is left out.
    */
   void tellBatch(Queries.Query query, int source, JsonNode start, JsonNode end, ObjectNode told) {
     String root = attachment.checkpointOf(query.run);
@@ -205,7 +205,7 @@ final class FilesSeen {
     }
   }
 
-  /** Null where one of them is not known: it was listed by nobody, or there are too many to ask for. */
+  /** The total size of files; null if the query is not listed, or too many files would have to be looked up. */
   private Long bytesOf(Set<String> paths, Sample sample) throws Exception {
     if (sample == null || sample.gone) {
       return null;
@@ -231,7 +231,7 @@ final class FilesSeen {
       throw new IllegalStateException("too long a log");
     }
     try (var lines = new BufferedReader(new InputStreamReader(fs.open(log), StandardCharsets.UTF_8))) {
-      lines.readLine(); // its version
+      lines.readLine(); // the version line
       for (String line = lines.readLine(); line != null; line = lines.readLine()) {
         JsonNode entry = RunFolder.JSON.readTree(line);
         if (entry.path("batchId").asLong(-1) == number) {

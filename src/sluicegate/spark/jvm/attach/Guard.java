@@ -10,8 +10,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Keeps our faults away from the user's query: whatever is thrown is caught, logged once, and the lever concerned is
- * given up for the rest of the application.
+ * Isolates the user's queries from our failures: any exception is caught and logged once, and the lever concerned is
+ * disabled for the rest of the application.
  */
 final class Guard {
   private static final Logger LOG = LoggerFactory.getLogger("sluicegate");
@@ -24,7 +24,7 @@ final class Guard {
   private static final long SLOW_NANOS = 500_000_000L;
   private static final int MOST_SLOW = 2;
 
-  /** What may be given up. Each stands alone: without tasks, executors still follow. */
+  /** The levers that can be disabled independently: without TASKS, executors still follow the plan. */
   enum Lever {
     TASKS,
     PLACES,
@@ -47,8 +47,8 @@ final class Guard {
   private volatile Consumer<String> heard = line -> {};
 
   /**
-   * After the application's end, when {@code over}, what fails is no news and is not said. Faults to inject, for tests:
-   * CALLBACK=throw or CALLBACK=MILLISECONDS, with commas between.
+   * {@code over}: the application has ended, so failures are expected and not logged. {@code faults} to inject, for
+   * tests: CALLBACK=throw or CALLBACK=MILLISECONDS, comma-separated.
    */
   Guard(String faults, BooleanSupplier over) {
     this.over = over;
@@ -60,7 +60,7 @@ final class Guard {
     }
   }
 
-  /** What went wrong, for people: without the class of an exception that has words of its own. */
+  /** The message of an exception in one line; with its class only if it has no message or is a file system error. */
   static String words(Throwable problem) {
     Throwable root = problem;
     while (root.getCause() != null && root.getCause() != root && root.getMessage() != null
@@ -76,12 +76,12 @@ final class Guard {
     LOG.warn("sluicegate: {}", redacted(line));
   }
 
-  /** Without what stands before @ in an address, and after names such as password: as runlog/redacted.py has it. */
+  /** Masks passwords before @ in addresses, and values after names such as password, like runlog/redacted.py. */
   static String redacted(String text) {
     return AFTER.matcher(ADDRESS.matcher(text).replaceAll("$1***@")).replaceAll("$1***");
   }
 
-  /** Who keeps what is said, beside the driver's log. */
+  /** Sets a second receiver of the messages, besides the driver's log. */
   void heardBy(Consumer<String> listener) {
     heard = listener;
   }
@@ -91,7 +91,7 @@ final class Guard {
     try {
       heard.accept(redacted(line));
     } catch (RuntimeException unwritten) {
-      // the log has it
+      // the driver's log has the line
     }
   }
 
@@ -105,14 +105,14 @@ final class Guard {
     }
   }
 
-  /** The same line is said once. */
+  /** Logs a line, unless it was logged before. */
   void once(String line) {
     if (said.add(line)) {
       tell(line);
     }
   }
 
-  /** Runs what is no lever of its own; a problem is said once, and the next call tries again. */
+  /** Runs code that is not a lever; a failure is logged once, and the next call tries again. */
   void run(String what, Body body) {
     try {
       fault(what);
@@ -124,7 +124,7 @@ final class Guard {
     }
   }
 
-  /** For code on the user's threads: slow twice is as bad as failed. */
+  /** For code on the user's threads: a lever that is slow twice is disabled as if it had failed. */
   void timed(Lever lever, long began) {
     long took = System.nanoTime() - began;
     if (took > SLOW_NANOS && slow.merge(lever, 1, Integer::sum) >= MOST_SLOW) {

@@ -9,10 +9,10 @@ import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
 
 /**
- * The same partitions; before each, the state store that the one before left with the thread is forgotten.
+ * The same partitions; clears the thread-local state store before each of them.
  *
- * <p>Spark hands a store from the operator that reads it to the one that writes it by the thread, and never expected two
- * partitions in one task: the second would write to the store of the first.
+ * <p>Spark passes a store from the operator that reads it to the one that writes it in a thread-local, assuming one
+ * partition per task: in a task with two partitions the second would write to the store of the first.
  */
 final class OneByOne extends RDD<InternalRow> {
   private static final long serialVersionUID = 1L;

@@ -6,10 +6,10 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
 import sluicegate.ReadLimits;
 
 /**
- * Brings the trigger interval and the read limits of running queries to the plan; only with spark.sluicegate.pace=true.
+ * Sets trigger interval and read limits of running queries to the plan; only with spark.sluicegate.pace=true.
  *
- * <p>They are the user's: what was found is kept, and given back when the plan says nothing of a query, when we detach, and
- * when the lever is given up. A limit of the user's own that is lower stays in force.
+ * <p>The user's original values are kept, and restored when the plan no longer covers a query, on detach, and when the
+ * lever is disabled. A lower limit of the user stays in force.
  */
 final class PaceLever {
   private final Attachment attachment;
@@ -20,7 +20,7 @@ final class PaceLever {
     this.attachment = attachment;
   }
 
-  /** Only queries that start batches at an interval, back to back among them; others were given an order to end by. */
+  /** Applies the plan to queries with a processing-time trigger, interval 0 included; others are left alone. */
   synchronized void step(WantedPlan plan) throws Exception {
     given.keySet().removeIf(one -> !one.isActive());
     inForce.keySet().removeIf(one -> !one.isActive());
@@ -41,7 +41,7 @@ final class PaceLever {
     }
   }
 
-  /** All as their users had them. */
+  /** Restores the user's values of all queries. */
   synchronized void giveBackAll() throws Exception {
     for (StreamExecution running : Map.copyOf(given).keySet()) {
       giveBack(running);

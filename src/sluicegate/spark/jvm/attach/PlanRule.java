@@ -5,10 +5,10 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.SparkPlan;
 
 /**
- * Puts a coalescing node on top of whole stages of a streaming query, at every batch.
+ * Inserts a coalescing node on top of whole stages of a streaming query, at every batch.
  *
- * <p>Never inside a stage: what stateful operators see of their partitioning stays as it is. On top of a stage is below an
- * exchange, or at the root below the node that writes.
+ * <p>Never inside a stage, so that the partitioning that stateful operators see is unchanged. The top of a stage is
+ * just below an exchange, or at the root just below the node that writes.
  */
 public final class PlanRule extends Rule<SparkPlan> {
   private final SparkSession session;
@@ -45,7 +45,7 @@ public final class PlanRule extends Rule<SparkPlan> {
     }
   }
 
-  /** Whoever is attached: an interval that was given back may still wait for the query's own thread. */
+  /** Also needed after a detach: a restored interval of 0 may still have to be set on the query's own thread. */
   private void settleInterval() {
     try {
       SparkInternals.settleInterval(SparkInternals.context(session).getLocalProperty(SparkInternals.QUERY_ID));
@@ -70,7 +70,7 @@ public final class PlanRule extends Rule<SparkPlan> {
     return new Walk(name, query, batch == null ? -1 : Long.parseLong(batch)).over(plan);
   }
 
-  /** One plan, from its leaves to its root; stages are numbered in that order. */
+  /** Walks one plan from its leaves to its root; stages are numbered in that order. */
   private static final class Walk {
     private final String name;
     private final WantedPlan.Query query;
@@ -85,7 +85,7 @@ public final class PlanRule extends Rule<SparkPlan> {
 
     SparkPlan over(SparkPlan plan) {
       SparkPlan below = inner(plan);
-      // with adaptive execution a stage is planned alone, and its root is the exchange that was dealt with already
+      // with adaptive execution each stage is planned alone, and its root is the exchange that inner() has handled
       return SparkInternals.isExchange(plan) ? below : root(below);
     }
 
@@ -108,7 +108,7 @@ public final class PlanRule extends Rule<SparkPlan> {
       if (SparkInternals.isGlobalSort(plan) || SparkInternals.isUnknownRoot(plan)) {
         return plan;
       }
-      // an order within partitions holds only if they are joined below it
+      // sorted partitions stay sorted only if they are coalesced below the sort
       return SparkInternals.isSort(plan) ? SparkInternals.withChildren(plan, this::top) : top(plan);
     }
 

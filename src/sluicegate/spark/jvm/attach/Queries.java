@@ -18,7 +18,7 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
 
 /** The application's streaming queries, as pipeline.json describes them. */
 final class Queries {
-  /** One query. A query that is started again under its name is the same one. */
+  /** One query. A query that is restarted under the same name is the same query. */
   static final class Query {
     final String name;
     volatile String given;
@@ -76,7 +76,7 @@ final class Queries {
     return query;
   }
 
-  /** An application that starts a query a minute for weeks: of those that ended the newest are kept. */
+  /** Keeps only the newest ended queries, for applications that start new queries all the time. */
   private void forgetOldest() {
     var byAge = Comparator.<Query>comparingLong(one -> one.number);
     List<Query> ended = byName.values().stream().filter(one -> !one.active).sorted(byAge).toList();
@@ -87,8 +87,8 @@ final class Queries {
   }
 
   /**
-   * Letters, digits and a few signs, a letter first: a query's name is a folder's name too. Where letters are lost, or the
-   * name is too long for a folder, a checksum of the name keeps two of them apart; options.py does the same.
+   * A query name that is safe as a folder name: letters, digits and a few signs, a letter first. If characters are lost
+   * or the name is too long, a checksum of the original name keeps it unique; the same rule as in options.py.
    */
   static String plain(String given, String id) {
     if (given == null || given.isBlank()) {
@@ -105,7 +105,7 @@ final class Queries {
     return name.substring(0, Math.min(name.length(), CUT_NAME)) + String.format("-%08x", sum.getValue());
   }
 
-  /** What a progress report says of a query; whether that is new. */
+  /** Updates a query from a progress report; returns whether anything changed. */
   static boolean describe(Query query, JsonNode progress, StreamExecution running) {
     List<Ends.End> reads = Ends.reads(progress, running);
     List<Ends.End> writes = List.of(Ends.writes(progress, running, query.name + "-out"));
@@ -129,7 +129,7 @@ final class Queries {
     return fresh;
   }
 
-  /** KafkaV2[Subscribe[clicks]] is clicks, FileStreamSource[file:/data/in] is in. */
+  /** A short name: clicks for KafkaV2[Subscribe[clicks]], in for FileStreamSource[file:/data/in]. */
   static String shortened(String description) {
     String inner = description.replaceAll("\\]+$", "");
     inner = inner.substring(inner.lastIndexOf('[') + 1).replaceAll("/+$", "");
@@ -147,7 +147,7 @@ final class Queries {
     }
   }
 
-  /** Two places are never shown under one name: /a/out and /b/out are out and b/out. */
+  /** A unique display name for each location: /a/out and /b/out become out and b/out. */
   private static String name(Ends.End end, Map<String, String> names) {
     if (end.at() == null) {
       return end.name();

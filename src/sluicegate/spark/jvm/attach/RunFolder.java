@@ -17,7 +17,7 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
 
-/** The application's folder, in the formats of a pipeline's run log: what the controller and the pages read and write. */
+/** The application's run folder, in the formats of a pipeline's run log, shared with controller and dashboard. */
 final class RunFolder {
   static final ObjectMapper JSON = new ObjectMapper();
   private static final long MOST_BYTES = 2_000_000;
@@ -26,7 +26,7 @@ final class RunFolder {
   final Path path;
   private final FileLock lock;
 
-  /** Takes the folder; says in one line why it cannot. */
+  /** Creates and locks the folder; throws if another application holds it. */
   RunFolder(Path path) throws IOException {
     this.path = path;
     makeOwnerOnly(path);
@@ -45,7 +45,7 @@ final class RunFolder {
     Files.deleteIfExists(path.resolve("said.jsonl"));
   }
 
-  /** A folder that is made here is closed to other users; one that is there keeps its rights. */
+  /** Creates the folder with access for the owner only; an existing folder keeps its permissions. */
   private static void makeOwnerOnly(Path path) throws IOException {
     try {
       Files.createDirectories(path, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
@@ -58,24 +58,24 @@ final class RunFolder {
     lock.channel().close();
   }
 
-  /** Readers see the old file or the new one, never half of one. */
+  /** Writes a file atomically: readers see the old or the new version. */
   synchronized void write(String name, JsonNode document) throws IOException {
     Path draft = path.resolve("." + name + ".draft");
     Files.writeString(draft, document.toString());
     Files.move(draft, path.resolve(name), StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
   }
 
-  /** One more line of a query's batches; a full file is put aside first. */
+  /** Appends a line to a query's batch log; a full file is rotated first. */
   void batch(String query, JsonNode line) throws IOException {
     append(query, "batches.jsonl", line);
   }
 
-  /** One more line of how far the topics of a query have come. */
+  /** Appends a line to a query's log of topic offsets. */
   void source(String query, JsonNode line) throws IOException {
     append(query, "source.jsonl", line);
   }
 
-  /** One more line of what was said of faults and of what is not moved, for those who do not see the driver's log. */
+  /** Appends a logged message (failures, disabled levers), for users who do not see the driver's log. */
   void said(String what) {
     try {
       double now = System.currentTimeMillis() / 1e3;
@@ -98,7 +98,7 @@ final class RunFolder {
     Files.writeString(log, line + "\n", StandardOpenOption.CREATE, StandardOpenOption.APPEND);
   }
 
-  /** A document, or null where there is no such file. */
+  /** Reads a document; null if there is no such file. */
   JsonNode read(String name) throws IOException {
     try {
       return JSON.readTree(Files.readAllBytes(path.resolve(name)));
@@ -107,7 +107,7 @@ final class RunFolder {
     }
   }
 
-  /** What changes when somebody writes the file; null where there is none. */
+  /** A stamp that changes whenever the file is written; null if there is no file. */
   String stamp(String name) throws IOException {
     try {
       var found = Files.readAttributes(path.resolve(name), java.nio.file.attribute.BasicFileAttributes.class);

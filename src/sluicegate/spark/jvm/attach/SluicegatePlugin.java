@@ -10,7 +10,7 @@ import org.apache.spark.api.plugin.SparkPlugin;
 import scala.jdk.javaapi.CollectionConverters;
 import sluicegate.NodeLoads;
 
-/** spark.plugins=sluicegate.attach.SluicegatePlugin: attaches an application that knows nothing of it. */
+/** spark.plugins=sluicegate.attach.SluicegatePlugin: attaches an application without changes to its code. */
 public final class SluicegatePlugin implements SparkPlugin {
   @Override
   public DriverPlugin driverPlugin() {
@@ -26,7 +26,7 @@ public final class SluicegatePlugin implements SparkPlugin {
     private final DriverPlugin loads = new NodeLoads().driverPlugin();
     private SparkContext context;
 
-    /** Before any user code: sessions are built with our extension. */
+    /** Runs before any user code, so that all sessions are built with our extension. */
     @Override
     public Map<String, String> init(SparkContext context, PluginContext none) {
       this.context = context;
@@ -47,7 +47,7 @@ public final class SluicegatePlugin implements SparkPlugin {
       return Map.of();
     }
 
-    /** The option --jars of spark-submit replaces spark.jars: we then come from the driver's class path alone. */
+    /** Sends our jar to executors: if --jars replaced spark.jars, it is only on the driver's class path. */
     private static void bringJar(SparkContext context) throws Exception {
       Path jar = Path.of(SluicegatePlugin.class.getProtectionDomain().getCodeSource().getLocation().toURI());
       String name = jar.getFileName().toString();
@@ -56,7 +56,7 @@ public final class SluicegatePlugin implements SparkPlugin {
         return;
       }
       context.addJar(jar.toString());
-      // what an executor loads before its plugins
+      // executors load these jars before their plugins
       context.conf().set("spark.app.initial.jar.urls", String.join(",", CollectionConverters.asJava(context.listJars())));
     }
 

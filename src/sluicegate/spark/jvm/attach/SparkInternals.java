@@ -43,7 +43,7 @@ import org.apache.spark.sql.execution.streaming.state.StateStoreThreadLocalTrack
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** All that is known here of Spark's inner classes. They move between versions: tried with {@link #TRIED} only. */
+/** All access to Spark's internal classes, which change between versions: tested with {@link #TRIED} only. */
 final class SparkInternals {
   static final String TRIED = "4.3.";
   static final String QUERY_ID = "sql.streaming.queryId";
@@ -62,7 +62,7 @@ final class SparkInternals {
 
   // ---- plans
 
-  /** Whether a plan is one whose stages may get fewer tasks. */
+  /** Whether the stages of a plan may get fewer tasks. */
   static boolean movable(SparkPlan plan) {
     return !isBroadcast(plan) && !(plan instanceof AdaptiveSparkPlanExec) && streams(plan) && !realTime(plan);
   }
@@ -79,7 +79,7 @@ final class SparkInternals {
     return plan instanceof ShuffleExchangeLike;
   }
 
-  /** A node that writes what the stage below it computes, as its own part of that stage. */
+  /** A node that writes the output of the stage below it, as part of the same stage. */
   static boolean isWrite(SparkPlan plan) {
     return plan instanceof WriteToDataSourceV2Exec
         || plan instanceof V2TableWriteExec
@@ -87,7 +87,7 @@ final class SparkInternals {
         || plan instanceof DataWritingCommandExec;
   }
 
-  /** A root of which is not known what it needs of its partitions: commands and writes of other kinds. */
+  /** A root whose partitioning requirements are unknown: commands and writes of other kinds. */
   static boolean isUnknownRoot(SparkPlan plan) {
     String name = plan.getClass().getSimpleName();
     return name.contains("Command") || name.contains("Write") || name.contains("Adaptive");
@@ -101,7 +101,7 @@ final class SparkInternals {
     return plan instanceof SortExec sort && sort.global();
   }
 
-  /** A stage by its top: it keeps state, is behind an exchange, or reads a source and nothing else. */
+  /** The kind of the stage with this top node: it is stateful, behind an exchange, or only reads a source. */
   static String kind(SparkPlan plan) {
     if (plan instanceof StatefulOperator) {
       return STATE;
@@ -120,7 +120,7 @@ final class SparkInternals {
     return found;
   }
 
-  /** Whether rows of the stream itself come through here; a static table that is joined to it is not touched. */
+  /** Whether rows of the stream pass through here; static tables joined to it are left alone. */
   static boolean streams(SparkPlan plan) {
     if (plan instanceof MicroBatchScanExec || plan instanceof StatefulOperator) {
       return true;
@@ -132,8 +132,8 @@ final class SparkInternals {
   }
 
   /**
-   * A leaf that reads the stream itself from something that cannot cut its input further; Kafka can. Where nodes above may
-   * rely on how its rows are partitioned it is left alone.
+   * Whether a plan is a leaf that reads the stream from a source that cannot split its input further (Kafka can). It is
+   * left alone if nodes above may rely on the partitioning of its rows.
    */
   static boolean spreadable(SparkPlan plan) {
     boolean leaf = plan.children().isEmpty() && kind(plan).equals(SCAN) && streams(plan);
@@ -141,7 +141,7 @@ final class SparkInternals {
     return leaf && !kafka && plan.outputPartitioning() instanceof UnknownPartitioning;
   }
 
-  /** The rows of a plan dealt out evenly to so many tasks, in an order that a retry finds again. */
+  /** Distributes the rows of a plan round-robin over tasks, in an order that a retry reproduces. */
   static SparkPlan dealtOut(SparkPlan plan, int tasks) {
     return new ShuffleExchangeExec(
         new RoundRobinPartitioning(tasks), plan, REPARTITION_BY_NUM$.MODULE$, Option.empty(), false);
@@ -169,7 +169,7 @@ final class SparkInternals {
     StateStoreThreadLocalTracker.clearStore();
   }
 
-  /** The seat that a partition prefers, which for state is where it is loaded; null where it is none of these. */
+  /** The preferred location of a partition among {@code seats}, for state where it is loaded; null if there is none. */
   static String preferred(RDD<?> rows, int partition, Collection<String> seats) {
     for (TaskLocation place : CollectionConverters.asJava(rows.context().getPreferredLocs(rows, partition))) {
       if (seats.contains(place.toString())) {
@@ -189,7 +189,7 @@ final class SparkInternals {
     return ((org.apache.spark.sql.classic.SparkSession) session).sparkContext();
   }
 
-  /** A running query by its id or its run's; null where there is none. */
+  /** A running query by its id or run id; null if there is none. */
   static StreamExecution query(SparkSession session, String id) {
     var shared = ((org.apache.spark.sql.classic.SparkSession) session).sharedState();
     for (StreamExecution one : shared.activeStreamingQueries().values()) {
@@ -200,23 +200,23 @@ final class SparkInternals {
     return null;
   }
 
-  /** The interval in force of a query's trigger in seconds: 0 for back to back; null for triggers of another kind. */
+  /** The trigger interval in force in seconds: 0 for back-to-back batches; null for other kinds of triggers. */
   static Double triggerSeconds(SparkSession session, String id) throws ReflectiveOperationException {
     StreamExecution query = query(session, id);
     Long every = query == null ? null : intervalMs(query);
     return every == null ? null : every / 1e3;
   }
 
-  /** The interval in force of a query's trigger; null for triggers of another kind, and before the query has begun. */
+  /** The trigger interval in force in ms; null for other kinds of triggers, and before the query has begun. */
   static Long intervalMs(StreamExecution query) throws ReflectiveOperationException {
     return trigger(query) == null ? null : interval().getLong(trigger(query));
   }
 
   /**
-   * From the next batch but one on: when the next is due was worked out as this one began.
+   * Sets the trigger interval. It applies from the next batch but one: the next due time is computed at batch start.
    *
-   * <p>Spark divides by the interval just after it found that it is not 0, on the query's thread: so 0 is only ever written
-   * there, by {@link #settleInterval}, and until its next batch the interval is a millisecond.
+   * <p>Spark divides by the interval right after checking that it is not 0, on the query's thread: so 0 is written only
+   * on that thread, by {@link #settleInterval}, and until the query's next batch the interval is 1 ms.
    */
   static void intervalMs(StreamExecution query, long every) throws ReflectiveOperationException {
     if (every > 0) {
@@ -228,7 +228,7 @@ final class SparkInternals {
     }
   }
 
-  /** Called on a query's own thread while it plans a batch. */
+  /** Writes a pending interval of 0; called on the query's own thread while it plans a batch. */
   static void settleInterval(String id) throws ReflectiveOperationException {
     StreamExecution query = id == null || BACK_TO_BACK.isEmpty() ? null : BACK_TO_BACK.remove(id);
     if (query != null && trigger(query) != null) {
@@ -236,7 +236,7 @@ final class SparkInternals {
     }
   }
 
-  /** Spark's continuous mode has no batches: nothing of it is measured or moved. */
+  /** Whether a query runs in Spark's continuous mode, which has no batches, so nothing is measured or moved. */
   static boolean isContinuous(StreamExecution query) {
     return !(query instanceof MicroBatchExecution);
   }
@@ -261,9 +261,9 @@ final class SparkInternals {
   }
 
   /**
-   * Has a Kafka source cut its offsets into at least so many ranges; with 0, as {@code given} did. Gives what did it before.
+   * Makes a Kafka source split its offsets into at least {@code least} ranges; 0 restores {@code given}.
    *
-   * <p>By reflection: the connector is in the user's class path, not in ours.
+   * <p>Returns the previous calculator. By reflection: the connector is on the user's class path, not on ours.
    */
   static Object ranges(SparkDataStream source, int least, Object given) throws ReflectiveOperationException {
     Object reader = opened(source.getClass().getDeclaredField("kafkaOffsetReader")).get(source);
@@ -296,10 +296,10 @@ final class SparkInternals {
     return told.endsWith("]") ? new Path(told.substring(told.indexOf('[') + 1, told.length() - 1)) : null;
   }
 
-  /** Those of the files that the source has given to no batch yet, with the time they came in milliseconds. */
+  /** The files that no batch of the source has read yet, with their modification times in milliseconds. */
   static Map<String, Long> unread(SparkDataStream source, Map<String, FileStatus> files) {
     Map<String, Long> found = new HashMap<>();
-    synchronized (source) { // as the source itself does; it is kept from its batch for as long as this loop takes
+    synchronized (source) { // as the source itself does; its next batch waits while this loop runs
       var seen = ((FileStreamSource) source).seenFiles();
       files.forEach((path, file) -> {
         if (seen.isNewFile(SparkPath.fromFileStatus(file), file.getModificationTime())) {
@@ -315,7 +315,7 @@ final class SparkInternals {
     return query != null && query.status().isTriggerActive() && query.status().isDataAvailable();
   }
 
-  /** Makes queries that start from now on in this session follow the plan; extensions are read when a query starts. */
+  /** Makes queries started in this session from now on follow the plan; extensions are read at a query's start. */
   static void addRule(SparkSession session) {
     new Extension().apply(((org.apache.spark.sql.classic.SparkSession) session).extensions());
   }

@@ -6,8 +6,8 @@ import java.util.WeakHashMap;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 
 /**
- * More tasks than partitions for the stages that read Kafka: the connector cuts ranges of offsets itself, as its option
- * minPartitions has it; what it was told by the user is kept and given back. Other sources are dealt with by the plan rule.
+ * Gives stages that read Kafka more tasks than partitions: the connector splits offset ranges itself, as with its
+ * option minPartitions. The user's setting is kept and restored. For other sources the plan rule does this.
  */
 final class SplitLever {
   private final Attachment attachment;

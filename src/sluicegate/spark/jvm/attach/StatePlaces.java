@@ -13,8 +13,8 @@ import org.apache.spark.rdd.RDD;
 import scala.Option;
 
 /**
- * Partitions into tasks: a partition stays with the executor that has its state loaded while shares stay even, so a new
- * executor gets its part at once. Stages without state are cut evenly and go where Spark likes.
+ * Assigns partitions to tasks: a partition stays on the executor that has its state loaded as long as the load is even,
+ * so a new executor gets its share at once. Stateless stages are cut evenly and placed by Spark.
  */
 final class StatePlaces implements PartitionCoalescer, Serializable {
   private static final long serialVersionUID = 1L;
@@ -69,7 +69,7 @@ final class StatePlaces implements PartitionCoalescer, Serializable {
     Map<Integer, String> before = new HashMap<>();
     loaded.forEach((seat, ones) -> ones.forEach(one -> before.put(one.index(), seat)));
     if (tasks < seats.size()) {
-      // first the seats that other queries leave free, then those that hold most
+      // first the executors that other queries leave free, then those with the most state loaded
       seats.sort(
           Comparator.<String, Boolean>comparing(seat -> attachment.taken(seat, query))
               .thenComparing(seat -> -loaded.getOrDefault(seat, List.of()).size()));
@@ -84,7 +84,7 @@ final class StatePlaces implements PartitionCoalescer, Serializable {
     return groups(seats, share, held, tasks);
   }
 
-  /** How many state partitions there are, on how many executors, and how many of them stay where they were. */
+  /** The number of state partitions, of executors, and of partitions that stayed where they were. */
   record Placed(int partitions, int executors, int kept) {}
 
   private static int kept(List<String> seats, List<List<Partition>> held, Map<Integer, String> before) {
@@ -97,7 +97,7 @@ final class StatePlaces implements PartitionCoalescer, Serializable {
     return kept;
   }
 
-  /** What each seat computes: what it has loaded up to its share, then what nobody has or others have too much of. */
+  /** The partitions of each executor: those it has loaded, up to its share, then unloaded and surplus ones. */
   private static List<List<Partition>> shares(
       List<String> seats, int[] share, int parts, Map<String, List<Partition>> loaded, List<Partition> homeless) {
     int tasks = 0;

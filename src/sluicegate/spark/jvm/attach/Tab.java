@@ -16,7 +16,7 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.xml.Node;
 import scala.xml.Unparsed;
 
-/** A tab of Spark's own UI: promise, load, tasks, executors, and decisions with their reasons. */
+/** A tab in Spark's UI: SLO, load, tasks, executors, and decisions with their reasons. */
 final class Tab extends SparkUITab {
   private static final DateTimeFormatter CLOCK = DateTimeFormatter.ofPattern("HH:mm:ss").withZone(ZoneId.systemDefault());
   private static final int DECISIONS = 20;
@@ -30,7 +30,7 @@ final class Tab extends SparkUITab {
     return "Sluicegate";
   }
 
-  /** Adds the tab; gives what takes it away again. */
+  /** Adds the tab; returns an action that removes it. */
   static Runnable attach(Attachment attachment) {
     if (attachment.context.ui().isEmpty()) {
       return () -> {};
@@ -88,7 +88,7 @@ final class Tab extends SparkUITab {
     return out.toString();
   }
 
-  /** What cannot be had, and what only the user can do, as `sluicegate status` says it. */
+  /** Unreachable SLOs, unknown settings and advice for the user, as in `sluicegate status`. */
   private static void notes(StringBuilder out, JsonNode control, JsonNode tick) {
     if (!control.path("no_executors").isNull() && control.path("executors").isArray()) {
       row(out, "Executors stay", control.path("no_executors").asText());

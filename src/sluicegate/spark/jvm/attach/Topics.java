@@ -12,10 +12,10 @@ import scala.jdk.javaapi.CollectionConverters;
 import sluicegate.KafkaOffsets;
 
 /**
- * Asks the broker once a second how far the topics of the queries have come, and writes a line of it for each query:
- * latest offsets, offsets taken by batches, rows behind, and how many tasks a batch of them can have.
+ * Polls the broker once a second for the offsets of the queries' topics, and logs a line for each query: latest
+ * offsets, offsets that batches have been planned up to, and the most tasks that a batch can have.
  *
- * <p>On a thread of its own: a broker that does not answer holds up nothing else.
+ * <p>Runs on its own thread, so that a broker that does not answer blocks nothing else.
  */
 final class Topics implements Runnable {
   private static final long EVERY_MS = 1000;
@@ -89,7 +89,7 @@ final class Topics implements Runnable {
     }
   }
 
-  /** What waited before we came: the broker's time index says how much of it is how old, 18 hours to half a second. */
+  /** Dates the initial backlog with the broker's time index, at ages of 18 hours to half a second. */
   private void date(String name, StreamExecution query) throws Exception {
     double now = now();
     for (int i = AGES - 1; i >= 0; i--) {
@@ -119,7 +119,7 @@ final class Topics implements Runnable {
     return out.put("tasks", bounded ? most : 0);
   }
 
-  /** Offsets that a batch has been planned up to, whether it has ended or not; none before the first batch. */
+  /** Adds the offsets that batches have been planned up to, whether they have ended or not; none before the first. */
   private static void taken(StreamExecution query, ObjectNode line) throws Exception {
     ObjectNode taken = line.putObject("taken");
     int source = 0;
@@ -137,7 +137,7 @@ final class Topics implements Runnable {
     }
   }
 
-  /** Whose fault it is, in one line. */
+  /** Describes the root cause in one line. */
   private static String told(Throwable problem) {
     Throwable cause = problem;
     while (cause.getCause() != null && cause.getCause() != cause) {

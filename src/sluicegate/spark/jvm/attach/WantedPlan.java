@@ -4,14 +4,14 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.util.HashMap;
 import java.util.Map;
 
-/** The plan in force, as plan.json has it: tasks by query and stage, executors. An empty one: Spark as it is. */
+/** The plan in force from plan.json: tasks by query and stage, and executors. If empty, Spark runs unmodified. */
 record WantedPlan(Map<String, Query> queries, int executors) {
   static final WantedPlan NONE = new WantedPlan(Map.of(), 0);
 
   /**
-   * Tasks of one query. {@code stages} by kind (scan, shuffle, state) or by number go before {@code tasks}, which is for
-   * shuffle and state stages; {@code byBatch} moves all of them at every batch, for tests. {@code spread} are the tasks that
-   * read its sources where that is more than they give, 0 as they are; {@code pace} is null where it stays the user's.
+   * Tasks of one query. {@code stages}, by kind (scan, shuffle, state) or number, override {@code tasks}, which is for
+   * shuffle and state stages; {@code byBatch} changes all of them at every batch, for tests. {@code spread}: tasks that
+   * read its sources if they provide fewer, 0: unchanged; {@code pace} is null if it is not controlled.
    */
   record Query(int tasks, Map<String, Integer> stages, int[] byBatch, int spread, Pace pace) {
     int tasksOf(String kind, int stage, long batch) {
@@ -23,7 +23,7 @@ record WantedPlan(Map<String, Query> queries, int executors) {
     }
   }
 
-  /** Milliseconds from the start of a batch to the next (0: back to back), and what one batch takes at most. */
+  /** Milliseconds between batch starts (0: back to back), and the most rows and files per batch. */
   record Pace(long everyMs, long mostRows, int mostFiles) {}
 
   static WantedPlan of(JsonNode document) {

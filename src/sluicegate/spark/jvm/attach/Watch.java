@@ -23,9 +23,9 @@ import org.apache.spark.sql.streaming.StreamingQueryListener;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Hears of queries of all sessions, stages and executors, and writes one line for every finished batch.
+ * Listens to queries of all sessions, stages and executors, and logs one line for every finished batch.
  *
- * <p>Spark's own thread only hands events over: where ours is slow or stuck, events are dropped, nobody waits.
+ * <p>Spark's listener thread only enqueues events: if our thread is slow, events are dropped and Spark does not wait.
  */
 final class Watch extends SparkListener {
   private static final int MOST_WAITING = 20_000;
@@ -46,7 +46,7 @@ final class Watch extends SparkListener {
     thread.start();
   }
 
-  /** Waits a moment for what is left to write. */
+  /** Waits up to two seconds until queued events are written. */
   void close() {
     ended = true;
     try {
@@ -75,7 +75,7 @@ final class Watch extends SparkListener {
     }
   }
 
-  /** Spark goes on stopping meanwhile: this very thread of its must not wait for ours. */
+  /** Detaches on a new thread, because Spark's listener thread must not wait for ours while Spark stops. */
   @Override
   public void onApplicationEnd(SparkListenerApplicationEnd end) {
     Thread last = new Thread(() -> Attachment.end(attachment), "sluicegate-end");
@@ -159,7 +159,7 @@ final class Watch extends SparkListener {
     String id = progress.path("id").asText();
     ArrayNode stages = stagesOfBatch.remove(id + "/" + progress.path("batchId").asLong());
     Queries.Query query = attachment.queries.byId(id);
-    if (query == null) { // attached to a query that runs already
+    if (query == null) { // the query was running before the attach
       query = attachment.queries.started(id, progress.path("runId").asText(), progress.path("name").asText(null));
     }
     if (Queries.describe(query, progress, attachment.running(query.run))) {
@@ -202,7 +202,7 @@ final class Watch extends SparkListener {
     boolean unsettled = attachment.lastCameSeconds() > started - UNSETTLED_S;
     line.put("cold", query.batches <= COLD_BATCHES || unsettled).put("work_s", work);
     line.putArray("task_s");
-    // what follows is known of attached queries only
+    // the following fields exist for attached queries only
     line.put("tasks", tasks).put("slots", attachment.slots());
     line.set("trigger_s", RunFolder.JSON.valueToTree(attachment.triggerSeconds(query.id)));
     line.set("stages", stages == null ? RunFolder.JSON.createArrayNode() : stages);
