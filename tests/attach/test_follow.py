@@ -21,7 +21,7 @@ from sluicegate.cli.app import run as sluicegate
 from sluicegate.runlog.run_record import RunRecord, read_record
 from sluicegate.runlog.runs import known_runs
 from sluicegate.spark.cluster.java import QUICK_JAVA
-from sluicegate.spark.cluster.secret import properties_file
+from sluicegate.spark.cluster.secret import page_password, properties_file
 from sluicegate.spark.cluster.standalone import Cluster
 
 pytestmark = pytest.mark.slow
@@ -166,6 +166,13 @@ def test_tasks_follow_with_reasons_in_the_log(story: Story) -> None:
     assert min(move["want"] for move in moves) == 1
     assert max(move["want"] for move in moves) >= 2
     assert all(decision["reasons"] for decision in story.record.decisions)
+
+
+def test_no_secret_of_the_cluster_is_in_the_record(story: Story) -> None:
+    secrets = (page_password(story.folder.parent / "cluster"), "param.password")
+    found = [path for path in story.folder.rglob("*") if path.is_file()]
+    assert len(found) > 5
+    assert [path.name for path in found for secret in secrets if secret.encode() in path.read_bytes()] == []
 
 
 def test_other_commands_find_the_application_and_show_it(story: Story, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
@@ -25,6 +26,10 @@ import sluicegate.NodeLoads;
 /** One attached application: its observed state, the plan in force, and the threads that update both. */
 public final class Attachment {
   private static final String KEYS = "spark.sluicegate.";
+
+  /** Settings that are never recorded, such as the password of a cluster's pages. */
+  private static final Pattern SECRET = Pattern.compile("(?i)secret|password|token|credential");
+
   private static final Set<SparkSession> RULED = Collections.newSetFromMap(new WeakHashMap<>());
   private static final Set<SparkContext> MET = Collections.newSetFromMap(new WeakHashMap<>());
   private static volatile Attachment current;
@@ -330,7 +335,9 @@ public final class Attachment {
     out.put("local", context.isLocal()).put("no_executors", noExecutors).put("started_s", now());
     ObjectNode settings = out.putObject("settings");
     for (var one : context.conf().getAllWithPrefix(KEYS)) {
-      settings.put(one._1(), one._2());
+      if (!SECRET.matcher(one._1()).find()) {
+        settings.put(one._1(), one._2());
+      }
     }
     folder.write("application.json", out);
   }

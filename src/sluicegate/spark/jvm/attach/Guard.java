@@ -30,8 +30,7 @@ final class Guard {
     PLACES,
     EXECUTORS,
     PACE,
-    SPLITTING,
-    WATCHING
+    SPLITTING
   }
 
   @FunctionalInterface

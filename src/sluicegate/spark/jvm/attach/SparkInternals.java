@@ -326,11 +326,6 @@ final class SparkInternals {
     return context.schedulerBackend() instanceof ExecutorAllocationClient client ? client : null;
   }
 
-  static boolean active(SparkContext context, String executor) {
-    ExecutorAllocationClient client = client(context);
-    return client != null && client.isExecutorActive(executor);
-  }
-
   static boolean ask(SparkContext context, int total) {
     scala.collection.immutable.Map<String, Object> nowhere = scala.collection.immutable.Map$.MODULE$.empty();
     return context.requestTotalExecutors(total, 0, nowhere);
