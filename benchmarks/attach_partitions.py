@@ -92,7 +92,7 @@ def run(folder: Path, provider: str, batches: int, partitions: int) -> dict[str,
         found["after_repartition_ratio"] = round(statistics.median(after) / statistics.median(plain), 3)
     except SluicegateError as problem:
         found["after_repartition_ratio"] = None
-        found["why"] = str(problem)
+        found["why"] = str(problem).replace(f" of {folder / 'checkpoint'}", "")
     spark.stop()
     return found
 

@@ -49,6 +49,12 @@ def test_busy_nodes_without_a_spare_one_ask_for_one_more() -> None:
     assert len(moved.places["b"]) == 2, "until it comes the instance runs where a slot is free"
 
 
+def test_several_instances_without_a_node_share_those_that_are_added() -> None:
+    two = {"h1": 2, "h2": 2}
+    _, moved = es(None, {"a": 1, "b": 6}, ground(two, ("h1",), ("h2",), h1=0.72, h2=0.71))
+    assert moved.more_nodes == 3, "five of them on nodes of two slots"
+
+
 def test_with_room_a_new_instance_goes_to_the_least_loaded_node_in_use() -> None:
     _, moved = es(None, {"a": 1, "b": 2}, ground(THREE, ("h1",), ("h2",), h1=0.4, h2=0.2))
     assert moved.places["b"] == ("h2", "h2")

@@ -11,6 +11,7 @@ its siblings. The rate falls if it is ``trigger`` below the highest since nodes 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -83,6 +84,7 @@ def move_by_nodes(
             reasons.append(f"{name}: {reason}")
             missing += found is None
             if found is None and not board.fall_back(name):
+                missing += running[name] - len(board.places[name]) - 1  # no slot for the others either
                 break
             if found is not None and found not in taken and reason.startswith("bottleneck"):
                 taken.append(found)
@@ -101,7 +103,8 @@ def move_by_nodes(
     if memory.leaving:  # a release takes several ticks, and each change on the way has this reason
         reasons.append(memory.why)
     places = {name: tuple(hosts) for name, hosts in board.places.items()}
-    return replace(memory, taken=tuple(taken)), Moved(places, missing, memory.leaving, tuple(reasons))
+    nodes = math.ceil(missing / max(ground.slots.values(), default=1))  # an added node takes as many as its slots
+    return replace(memory, taken=tuple(taken)), Moved(places, nodes, memory.leaving, tuple(reasons))
 
 
 class _Board:

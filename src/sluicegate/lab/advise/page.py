@@ -32,7 +32,7 @@ def _section(app: str, one: Advice) -> str:
     mean = one.advised.slot_seconds / max(one.load.seconds, 1e-9)
     told = (
         f"{one.slots:.1f} slots were held on average, {mean:.1f} that follow the load keep {promise(one.promise)} for "
-        f"{share(one.advised.kept)} of rows: {one.saved:.0%} {'less' if one.saved >= 0 else 'saved'}"
+        f"{share(one.advised.kept)} of rows: {abs(one.saved):.0%} {'less' if one.saved >= 0 else 'more'}"
     )
     reasons = "".join(f"<li>{escape(reason)}</li>" for reason in one.reasons)
     return (

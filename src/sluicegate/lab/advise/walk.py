@@ -72,9 +72,20 @@ class _Course:
         return float(np.interp(at_s, self.times, self.total))
 
     def ask(self, now_s: float, k: int) -> None:
+        """Request k processors: fewer at once, more after ``startup_s``.
+
+        >>> course = _course(BatchLaw(0.1, 0.01, 100.0, 0.0, 0.0, 9.0), Load((1.0,), 10.0), 4, 5.0)
+        >>> for at_s, k in ((0.0, 8), (1.0, 6)):
+        ...     course.ask(at_s, k)
+        >>> course.k, course.coming
+        (4, [(5.0, 6)])
+        """
         asked = self.coming[-1][1] if self.coming else self.k
-        if k < asked:
-            self.coming, self.k = [], min(k, self.k)
+        if k <= self.k:
+            self.coming, self.k = [], k
+        elif k < asked:  # fewer than were asked for, more than run: the rest of them still come
+            ready_s = next(at_s for at_s, count in self.coming if count >= k)
+            self.coming = [*((at_s, count) for at_s, count in self.coming if count < k), (ready_s, k)]
         elif k > asked:
             self.coming.append((now_s + self.startup_s, k))
 

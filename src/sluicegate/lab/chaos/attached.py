@@ -332,7 +332,7 @@ def _hurt(
 def _goes_on(query: AttachedVictim) -> bool:
     """Wait for the commit of a batch planned after the fault, restarting an ended driver; ``False`` at the deadline."""
     planned, until_s = last_batch(query.checkpoint), time.monotonic() + RECOVERS_WITHIN_S
-    while (last_committed(query.checkpoint) or 0) <= (planned if planned is not None else -1):
+    while (done := last_committed(query.checkpoint)) is None or (planned is not None and done <= planned):
         if time.monotonic() > until_s:
             return False
         if not query.driver.runs:

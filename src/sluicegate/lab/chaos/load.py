@@ -61,9 +61,9 @@ class JumpingLoad:
         plan = PlanFile(self._layout.plan)
         known = plan.read().of(node.name)
         most = min(node.key_groups if node.stateful else self._slots, self._slots)
-        k = rng.choice([k for k in range(1, max(most, 2) + 1) if k != known.processors][:most] or [1])
-        plan.change({node.name: replace(known, processors=min(k, max(most, 1)), shares=())})
-        self.moves += 1
+        k = rng.choice([k for k in range(1, most + 1) if k != known.processors] or [known.processors])
+        plan.change({node.name: replace(known, processors=k, shares=())})
+        self.moves += k != known.processors
         return f"{node.name} {known.processors} -> {k}"
 
     def regroup_one(self, rng: random.Random) -> str | None:

@@ -167,7 +167,8 @@ def _batched(operator: Operator, mode: Mode) -> bool:
 
 
 def _check_names(topology: Topology, allocation: Mapping[str, int], behaviour: Behaviour) -> None:
-    named = (allocation, behaviour.service, behaviour.routing, behaviour.capacity, behaviour.pace_s)
+    by_operator = (behaviour.service, behaviour.routing, behaviour.capacity, behaviour.pace_s, behaviour.batch_noise_of)
+    named = (allocation, *by_operator)
     for name in {name for mapping in named for name in mapping}:
         require(name in topology.index, f"unknown operator {name!r}: the topology has {', '.join(topology.names[:8])}")
 

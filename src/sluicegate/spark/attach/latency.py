@@ -8,6 +8,9 @@ row is interpolated. Assumed: rows of a partition arrived evenly between two poi
 Files: Spark's log of the source lists the files of every batch with their modification times. Assumed: a row arrived
 when its file was last modified, and all files have equally many rows.
 
+Spark's rate source: its offsets are whole seconds since its start, and it releases the rows of a second at its end.
+The start is known from all polls so far to within the shortest time between a poll and the second it saw last.
+
 Other sources: a batch takes what arrived since the previous batch polled the source. Assumed: rows arrived evenly in
 that time, and the batch took all of them (a read limit that leaves a backlog makes the estimate too low). If the query
 was idle, rows arrived just before the batch started or, with a trigger interval, since its last trigger.
@@ -26,6 +29,7 @@ from sluicegate.spark.kafka.curve import Line, OffsetCurve
 
 _POINTS = 12
 """Points that represent the rows of one stretch of time: a p95 is accurate to a twelfth of the stretch."""
+_RATE_SOURCE = "RateStreamV2"
 _IDLE_S = 0.25
 """A longer pause between two batches means that the query was idle, waiting for rows."""
 
@@ -33,6 +37,7 @@ ASSUMED = {
     "kafka": "rows of a partition arrived evenly between two looks at the broker (1 s), or, where it cannot be asked, "
     "between two progress reports; every offset is a row",
     "files": "a row arrived when its file was last modified; files have equally many rows",
+    "rate": "rows of Spark's rate source arrived evenly in the seconds that its offsets name",
     "other": "rows arrived evenly since the batch before looked, and each batch took all that was there",
 }
 
@@ -68,6 +73,8 @@ class ArrivalCurve:
     """Offsets of Kafka's partitions against time."""
     reports: bool = True
     """Whether the curve is built from progress reports; else from polling the broker."""
+    rate_began_s: tuple[float, float] | None = None
+    """Bounds of the time at which Spark's rate source counts from zero."""
     first_s: float | None = None
     looked_s: float | None = None
     ended_s: float | None = None
@@ -92,6 +99,9 @@ class ArrivalCurve:
             elif source.get("files") and source["rows"]:
                 found += self._by_files(source)
                 known += int(source["rows"])
+            elif source["rows"] and _counts_seconds(source):
+                found.append(self._by_seconds(source, float(batch["started_s"])))
+                known += int(source["rows"])
         rest = int(batch["rows"]) - known
         if rest > 0:
             found.append(Stretch(self._since_s(batch), float(batch["started_s"]), rest))
@@ -114,6 +124,24 @@ class ArrivalCurve:
         came = [(max(float(at_s), self.first_s), count) for at_s, count in source["files"]]
         return [Stretch(at_s, at_s, each * count, sampled=True) for at_s, count in came]
 
+    def _by_seconds(self, source: Mapping[str, Any], at_s: float) -> Stretch:
+        """The seconds between two offsets of the rate source.
+
+        >>> batch = {"name": "RateStreamV2[rowsPerSecond=10]", "start": 3, "end": 5, "rows": 20}
+        >>> arrivals = ArrivalCurve()
+        >>> for at_s, end in ((104.9, 4), (105.1, 5)):  # so it began at 100 or a little later
+        ...     found = arrivals._by_seconds({**batch, "end": end}, at_s)
+        >>> round(found.from_s, 2), round(found.to_s, 2)
+        (103.0, 105.0)
+        """
+        end = float(source["end"])
+        low_s, high_s = at_s - end - 1.0, at_s - end
+        if self.rate_began_s is not None and low_s <= self.rate_began_s[1] and high_s >= self.rate_began_s[0]:
+            low_s, high_s = max(low_s, self.rate_began_s[0]), min(high_s, self.rate_began_s[1])
+        self.rate_began_s = (low_s, high_s)  # without overlap the clock was set: the latest poll counts alone
+        began_s = (low_s + high_s) / 2
+        return Stretch(began_s + float(source["start"] or 0), began_s + end, int(source["rows"]))
+
     def _by_offsets(self, source: Mapping[str, Any], at_s: float) -> list[Stretch]:
         if self.reports:
             self.curve.add(at_s, by_partition(source["latest"]))
@@ -127,6 +155,11 @@ class ArrivalCurve:
             for key, (first, until) in taken.items()
             for from_s, to_s, n in self.curve.lines.get(key, Line()).stretches(first, until, at_s)
         ]
+
+
+def _counts_seconds(source: Mapping[str, Any]) -> bool:
+    """Whether a source is Spark's rate source with its offsets recorded."""
+    return str(source["name"]).startswith(_RATE_SOURCE) and isinstance(source.get("end"), int | float)
 
 
 def by_partition(offset: Any) -> dict[str, int]:

@@ -239,6 +239,9 @@ final class Watch extends SparkListener {
         one.set("latest", source.path("latestOffset"));
       } else if (source.path("description").asText("").startsWith("FileStreamSource")) {
         attachment.files.tellBatch(query, at, source.path("startOffset"), source.path("endOffset"), one);
+      } else if (source.path("description").asText("").startsWith("RateStreamV2")) {
+        one.set("start", source.path("startOffset")); // seconds since the source began
+        one.set("end", source.path("endOffset"));
       }
     }
     return out;
