@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -626,7 +627,7 @@ def _medians(lines: Sequence[Line], key: str, aim: float) -> str:
 
 def _policies(lines: Sequence[Line]) -> str:
     """What every policy kept and cost over the applications it ran on, by medians."""
-    said = []
+    said, means = [], dict[str, tuple[float, float]]()
     for policy in dict.fromkeys(line["policy"] for line in lines):
         of = [line for line in lines if line["policy"] == policy]
         apps = dict.fromkeys(line["app"] for line in of)
@@ -635,12 +636,24 @@ def _policies(lines: Sequence[Line]) -> str:
             statistics.median(line["slots_vs_peak"] for line in of if line["app"] == app and line["slots_vs_peak"])
             for app in apps
         ]
-        said.append(f"{policy} {statistics.fmean(kept):.0%} kept, {statistics.fmean(cost):.2f} ({len(apps)})")
+        means[policy] = (statistics.fmean(kept), statistics.fmean(cost))
+        said.append(f"{policy} {means[policy][0]:.0%} kept, {means[policy][1]:.2f} ({len(apps)})")
     return (
         "Rows within the promise and slot-seconds over a fixed peak, mean over applications (how many) of the median: "
         + "; ".join(said)
-        + "."
+        + f". {_ahead(means)}"
     )
+
+
+def _ahead(means: Mapping[str, tuple[float, float]]) -> str:
+    """Which policies kept as much as ours for less.
+
+    >>> _ahead({"sluicegate": (1.0, 0.8), "ds2": (1.0, 0.7), "hpa": (0.1, 0.4)})
+    'As much kept for less than sluicegate: ds2.'
+    """
+    kept, cost = means.get("sluicegate", (0.0, math.inf))
+    ahead = [policy for policy, (share, spent) in means.items() if share >= kept and spent < cost]
+    return f"As much kept for less than sluicegate: {', '.join(ahead) or 'none'}."
 
 
 def _drs_live(lines: Sequence[Line]) -> str:
