@@ -47,9 +47,10 @@ def write_plan(folder: Path, queries: Mapping[str, Mapping[str, Any]], executors
 
 
 def batches(folder: Path, query: str) -> list[dict[str, Any]]:
-    """What was noted of a query's batches."""
+    """What was noted of a query's batches; a line that is still being written is not there yet."""
     log = folder / "operators" / query / "batches.jsonl"
-    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    whole = log.read_text().rpartition("\n")[0] if log.exists() else ""
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def until(done: Callable[[], bool], timeout_s: float = 60.0) -> bool:

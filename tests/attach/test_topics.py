@@ -107,3 +107,9 @@ def test_what_waited_before_the_first_look_is_dated(driver: Driver) -> None:
     assert not driver.topics.known
     driver.tell(100.0, [200], [0])
     assert driver.topics.curve.lines["t/0"].stretches(0, 200, 100.0) == [(0.0, 50.0, 100.0), (50.0, 100.0, 100.0)]
+
+
+def test_a_line_that_a_full_disk_has_cut_is_passed_over(driver: Driver) -> None:
+    driver.log.write_text('{"at_s": 1.0, "lat{"at_s": 2.0}\n"text"\n')
+    driver.tell(3.0, [5], [2])
+    assert driver.topics.behind(3.0) == 3

@@ -9,7 +9,7 @@ from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.edges.edge import Edge
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.spoiled import EdgeSpoiled
-from sluicegate.spark.pipeline.batch_writer import BatchWriter
+from sluicegate.spark.pipeline.batch_writer import BatchWriter, _told_sums
 
 SCHEMA = '{"type":"struct","fields":[]}'
 
@@ -55,3 +55,11 @@ def test_a_spoiled_commit_record_is_refused_as_long_as_its_batch_may_run_again(t
     (made.checkpoint / "commits").mkdir(parents=True)
     (made.checkpoint / "commits" / "7").write_text("v1\n{}")
     made.tidy()
+
+
+def test_sums_that_two_attempts_of_a_task_tell_differently_are_computed_from_the_file(tmp_path: Path) -> None:
+    """An executor lost after a task's commit: the task runs again and replaces the file, but not the first sums."""
+    for attempt, lines in (("1", "a.parquet\t10\tx\nb.parquet\t5\tz\n"), ("2", "a.parquet\t10\ty\n")):
+        (tmp_path / f"_sums-{attempt}").write_text(lines)
+    assert _told_sums(tmp_path) == {"b.parquet": (5, "z")}
+    assert list(tmp_path.iterdir()) == []

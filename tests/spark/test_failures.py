@@ -188,3 +188,7 @@ def test_the_same_error_at_the_same_batch_stops_and_others_do_not(tmp_path: Path
     assert tries("same", [f"KeyError: 0x{n:x}" for n in range(7)], [1] * 7) == [False] * 6 + [True]
     assert not any(tries("other", ["KeyError: a", "IndexError: b"] * 5, [1] * 10))
     assert not any(tries("moves", ["KeyError: a"] * 10, list(range(10))))
+
+
+def test_an_operator_that_is_down_without_a_failure_of_its_own_is_started(tmp_path: Path) -> None:
+    assert Recovery(tmp_path / "failures.json", {}).is_due("count", 0.0)

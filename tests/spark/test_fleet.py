@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +28,9 @@ from sluicegate.domain import (
 )
 from sluicegate.errors import BadInput
 from sluicegate.place.mc_stream import McStreamPlacer
+from sluicegate.spark.act import fleet as fleet_module
 from sluicegate.spark.act.executors import leaving
+from sluicegate.spark.act.fleet import Fleet
 from sluicegate.spark.act.scheduler import Executor
 from sluicegate.spark.ground import ground_of
 
@@ -139,3 +144,21 @@ def test_executors_are_refused_where_there_are_none() -> None:
 def test_a_range_of_executors_must_be_numbers() -> None:
     with pytest.raises(BadInput, match="LEAST:MOST"):
         ground_of("spark://host:7077", "few:many")
+
+
+def test_a_disk_that_is_full_for_a_moment_does_not_end_the_following(tmp_path: Path, monkeypatch: Any) -> None:
+    looked = threading.Event()
+    steps: list[float] = []
+
+    def step(self: Fleet, now_s: float) -> None:
+        steps.append(now_s)
+        if len(steps) == 1:
+            raise OSError(28, "No space left on device")
+        looked.set()
+
+    monkeypatch.setattr(fleet_module, "_EVERY_S", 0.01)
+    monkeypatch.setattr(fleet_module, "_AGAIN_AFTER_S", 0.02)
+    monkeypatch.setattr(Fleet, "step", step)
+    monkeypatch.setattr(Fleet, "_report", lambda self, *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+    with Fleet(Any, Shape(), tmp_path / "fleet.jsonl", tmp_path / "fleet.json"):  # type: ignore[arg-type]
+        assert looked.wait(10)

@@ -56,7 +56,7 @@ def test_a_half_rewritten_checkpoint_is_put_back(tmp_path: Path) -> None:
     Regroup(BEGUN, 1, 2, 5).write(layout.regroup("count"))
     batch(checkpoint, 2, 5)
     (checkpoint / "commits" / "2").unlink()
-    settle_regroup(layout, NODE)
+    settle_regroup(layout, NODE.name, NODE.writes)
     assert (last_committed(checkpoint), state_partitions(checkpoint)) == (1, 2)
     assert not edge.has(2)
     assert sorted(path.name for path in checkpoint.parent.iterdir()) == ["checkpoint"]
@@ -65,7 +65,7 @@ def test_a_half_rewritten_checkpoint_is_put_back(tmp_path: Path) -> None:
 def test_a_crash_before_the_copy_was_whole_leaves_the_checkpoint_alone(tmp_path: Path) -> None:
     layout, _ = begun(tmp_path)
     Regroup(BEGUN, 1, 2, 5).write(layout.regroup("count"))
-    settle_regroup(layout, NODE)
+    settle_regroup(layout, NODE.name, NODE.writes)
     assert state_partitions(layout.checkpoint("count")) == 2
     assert not layout.regroup("count").exists()
 
@@ -76,7 +76,7 @@ def test_a_crash_while_it_is_put_back_is_made_good(tmp_path: Path) -> None:
     copied(checkpoint, 1, lambda text: None)
     Regroup(BEGUN, 1, 2, 5).write(layout.regroup("count"))
     checkpoint.rename(checkpoint.with_name("checkpoint.aside"))
-    settle_regroup(layout, NODE)
+    settle_regroup(layout, NODE.name, NODE.writes)
     assert last_committed(checkpoint) == 1
 
 
@@ -87,7 +87,7 @@ def test_verified_state_goes_on_with_an_empty_manifest_in_place_of_sparks_own_ba
     batch(checkpoint, 2, 5)
     Regroup(VERIFIED, 1, 2, 5).write(layout.regroup("count"))
     for _ in range(2):  # a second crash in between does no harm
-        settle_regroup(layout, NODE)
+        settle_regroup(layout, NODE.name, NODE.writes)
     manifest = edge.manifest(2)
     assert manifest is not None
     assert not manifest.matters
@@ -114,7 +114,7 @@ def test_a_crash_while_verified_state_is_put_back_leaves_the_number_of_the_next_
     monkeypatch.setattr(regroup, "fault_point", dies)
     with pytest.raises(SystemExit, match="regroup-put-back"):
         regrouping._put_back("count", change)
-    settle_regroup(layout, NODE)
+    settle_regroup(layout, NODE.name, NODE.writes)
     assert (last_committed(checkpoint), state_partitions(checkpoint)) == (1, 2)
     assert not edge.has(2)
     assert not layout.regroup("count").exists()
@@ -137,3 +137,45 @@ def test_plans_of_before_ask_for_no_key_groups() -> None:
     plan = PlanInForce(1, {"count": OperatorPlan(2, key_groups=16)})
     assert PlanInForce.from_json(plan.to_json()).of("count").key_groups == 16
     assert PlanInForce.from_json(plan.to_json().replace(', "key_groups": 16', "")).of("count").key_groups == 0
+
+
+def test_files_recorded_for_a_batch_that_is_planned_anew_are_not_published_again(tmp_path: Path) -> None:
+    """A split failed between record and manifests: the restored query plans that number with other rows."""
+    layout, _ = begun(tmp_path)
+    checkpoint = layout.checkpoint("count")
+    copied(checkpoint, 1, lambda text: None)
+    batch(checkpoint, 2, 5)
+    records = checkpoint.parent / "commits"
+    records.mkdir()
+    for number in (1, 3):
+        (records / f"{number}.json").write_text("{}")
+    change = Regroup(VERIFIED, 1, 2, 5)
+    change.write(layout.regroup("count"))
+    writer: Any = SimpleNamespace(checkpoint=checkpoint)
+    Regrouping(cast(Any, None), layout, {"count": cast(Any, SimpleNamespace(writer=writer))}, HANDS)._put_back(
+        "count", change
+    )
+    assert [path.name for path in records.iterdir()] == ["1.json"]
+
+
+def test_a_checkpoint_that_could_not_be_restored_is_restored_before_the_query_starts_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout, _ = begun(tmp_path)
+    checkpoint = layout.checkpoint("count")
+    copied(checkpoint, 1, lambda text: None)
+    batch(checkpoint, 2, 5)
+    change = Regroup(VERIFIED, 1, 2, 5)
+    writer: Any = SimpleNamespace(checkpoint=checkpoint)
+    regrouping = Regrouping(cast(Any, None), layout, {"count": cast(Any, SimpleNamespace(writer=writer))}, HANDS)
+
+    def fails(checkpoint: Path, copy: Path) -> None:
+        raise OSError("input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(regroup, "put_back", fails)
+        with pytest.raises(OSError, match="input/output"):
+            regrouping._put_back("count", change)
+    regrouping.settle("count")
+    assert (last_committed(checkpoint), state_partitions(checkpoint)) == (1, 2)
+    assert not layout.regroup("count").exists()

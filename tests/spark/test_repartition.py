@@ -9,7 +9,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from sluicegate.cli.app import run
 from sluicegate.errors import BadInput
+from sluicegate.runlog.layout import Layout
 from sluicegate.spark import repartition as stateful
 
 ROWS = 240
@@ -153,3 +155,12 @@ def test_state_that_spark_cannot_repartition_is_refused_before_anything_is_copie
     with pytest.raises(BadInput, match=r"kept by HDFSBackedStateStoreProvider.*RocksDB's state only"):
         stateful.repartition(spark, tmp_path / "checkpoint", 3)
     assert [path.name for path in tmp_path.glob("checkpoint*")] == ["checkpoint"]
+
+
+def test_the_checkpoint_of_a_pipeline_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Spark's extra batch would have no manifest on its edges."""
+    checkpoint = Layout(tmp_path).checkpoint("count")
+    checkpoint.mkdir(parents=True)
+    Layout(tmp_path).edge("words").mkdir(parents=True)
+    assert run(["repartition", str(checkpoint), "4"]) == 2
+    assert "belongs to a pipeline" in capsys.readouterr().err

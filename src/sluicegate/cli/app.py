@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Annotated, Protocol, runtime_checkable
@@ -13,8 +14,22 @@ import typer
 
 from sluicegate import __version__
 from sluicegate.cli.commands import COMMANDS, add_commands
-from sluicegate.errors import SluicegateError
+from sluicegate.errors import BadInput, SluicegateError
 
+_LACKS = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.ENOMEM,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.EAGAIN,
+    errno.EADDRINUSE,
+    errno.EADDRNOTAVAIL,
+    errno.ECONNREFUSED,
+    errno.ECONNRESET,
+    errno.EIO,
+}
+"""Errors of the system that are the machine's fault and not that of a path the user gave."""
 _COMPLETED = "_TYPER_COMPLETE_ARGS"
 """Environment variable in which a shell that completes a line puts the words so far."""
 
@@ -34,7 +49,7 @@ def options(
     """Keep a streaming pipeline's latency promise with the fewest processors, and say why."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-        raise typer.Exit(2)
+        raise BadInput("no command: give one of those above, such as `sluicegate demo`")
 
 
 def commands(arguments: list[str]) -> typer.Typer:
@@ -78,12 +93,28 @@ def run(arguments: list[str]) -> int:
         return 0
     except MemoryError:
         return _say("not enough memory for a problem of this size: make it smaller", 3)
+    except OSError as problem:  # a path that no command checks: too long, without rights, a folder for a file
+        return _say(_of_system(problem), 3 if problem.errno in _LACKS else 2)
     except Exception as problem:
         if isinstance(problem, UsageProblem):
             return _say(" ".join(problem.format_message().split()), 2)
         raise
 
 
+def _of_system(problem: OSError) -> str:
+    what = problem.strerror or str(problem) or type(problem).__name__
+    return what if problem.filename is None else f"{problem.filename}: {what}; check the path and its rights"
+
+
 def _say(text: str, code: int) -> int:
-    typer.echo(f"sluicegate: {text}", err=True)
+    typer.echo(f"sluicegate: {one_line(text)}", err=True)
     return code
+
+
+def one_line(text: str) -> str:
+    r"""The text on one line: a name from a file or the command line may hold line ends and control characters.
+
+    >>> one_line("no run in a\nb")
+    'no run in a\\nb'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -14,9 +14,10 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from sluicegate.cli.checked_options import the_executors, the_rate
 from sluicegate.cli.out import console, print_json
 from sluicegate.config.goal_text import duration_s
-from sluicegate.errors import BadInput
+from sluicegate.errors import BadInput, EnvironmentLacks
 
 if TYPE_CHECKING:
     from sluicegate.lab.chaos.verdict import ChaosVerdict
@@ -63,6 +64,12 @@ def chaos(
     seconds = duration_s(length)
     if not seconds > 0:
         raise BadInput(f"--seconds is {length}: give a time above 0, such as 60 or 10min")
+    if calm_per_s is not None:
+        the_rate(calm_per_s)
+    if executors is not None:
+        the_executors(executors)
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise BadInput(f"{folder} is a file: give a folder of its own")
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder} is not empty: chaos needs a folder of its own")
     out = None if json_out else Console(stderr=True, highlight=False)
@@ -144,7 +151,12 @@ def _cluster(master: str) -> Cluster | None:
     from sluicegate.spark.cluster.state import default_folder
 
     name, colon, given = master.partition(":")
-    return Cluster(Path(given) if colon else default_folder()) if name == "cluster" else None
+    if name != "cluster":
+        return None
+    cluster = Cluster(Path(given) if colon else default_folder())
+    if cluster.status() is None:
+        raise EnvironmentLacks("no cluster runs here: start one with `sluicegate cluster up --workers 2`")
+    return cluster
 
 
 def _show(document: Mapping[str, object], verdict: ChaosVerdict, home: Path) -> None:

@@ -14,14 +14,17 @@ from sluicegate.config.goal_text import duration_s, goal_from, pairs_from
 from sluicegate.config.policy_options import policy_options
 from sluicegate.config.trace_file import read_trace
 from sluicegate.control.settings import policy_for
-from sluicegate.errors import BadInput
+from sluicegate.domain.topology import require_number
+from sluicegate.errors import BadInput, SluicegateError
 from sluicegate.policy.catalogue import live_policy_entry
+from sluicegate.runlog.plan_file import MOST_PROCESSORS
 
 if TYPE_CHECKING:
     from sluicegate.lab.running.app import App
     from sluicegate.lab.running.load import Load
 
 MICRO_BATCH, REAL_TIME = "micro-batch", "real-time"
+_MOST_EXECUTORS = 100_000
 _MOST_NODES = 4
 """Most nodes that a policy may take if neither --executors nor a capacity file says."""
 
@@ -58,7 +61,12 @@ def the_app(name: str, given: Path | None = None) -> App:
     from sluicegate.lab.apps.catalogue import app_named
     from sluicegate.lab.running.user_file import app_from
 
-    app = app_from(Path(name)) if is_file(name) else app_named(name)
+    try:
+        app = app_from(Path(name)) if is_file(name) else app_named(name)
+    except (SluicegateError, OSError):
+        raise
+    except (Exception, SystemExit) as problem:  # raised by the code of the user's file
+        raise BadInput(f"{name} does not load: {type(problem).__name__}: {problem}") from problem
     if given is None:
         return app
     if app.given is None:
@@ -78,9 +86,30 @@ def the_load(app: App, calm_per_s: float | None, trace: Path | None) -> Load:
     from sluicegate.lab.running.load import from_file, triples
 
     calm = calm_per_s if calm_per_s is not None else app.calm_per_s
-    if not calm > 0:
-        raise BadInput(f"--rate is {calm:g}: give rows a second, above 0")
+    the_rate(calm)
     return from_file(trace, calm) if trace else triples(calm)
+
+
+def the_rate(rate_per_s: float) -> float:
+    """Rows a second as given by --rate."""
+    if not rate_per_s > 0:
+        raise BadInput(f"--rate is {rate_per_s:g}: give rows a second, above 0")
+    require_number(rate_per_s, "--rate", above=True)
+    return rate_per_s
+
+
+def the_executors(text: str) -> str:
+    """LEAST:MOST with plain digits; what Spark is asked for must be a number it can hold.
+
+    >>> the_executors("1:4")
+    '1:4'
+    """
+    parts = text.strip().split(":")
+    if len(parts) > 2 or not all(part.isascii() and part.isdigit() for part in parts):
+        raise BadInput(f"executors is {text!r}: give LEAST:MOST, such as 1:4")
+    if any(len(part) > len(str(_MOST_EXECUTORS)) or int(part) > _MOST_EXECUTORS for part in parts):
+        raise BadInput(f"executors is {text[:40]!r}: give at most {_MOST_EXECUTORS}")
+    return text
 
 
 def the_length_s(text: str | None) -> float:
@@ -99,8 +128,8 @@ def the_processors(app: App, text: str | None, fuse: bool) -> dict[str, int]:
 
     given = pairs_from(text, "--processors") if text is not None else {}
     for name, count in given.items():
-        if count < 1 or count != int(count):
-            raise BadInput(f"--processors of {name} is {count:g}: give a whole number, 1 or more")
+        if not 1 <= count <= MOST_PROCESSORS or count != int(count):
+            raise BadInput(f"--processors of {name} is {count:g}: give a whole number, 1 to {MOST_PROCESSORS}")
     asked = {name: int(count) for name, count in given.items()}
     if app.beside is None:  # otherwise the pipeline is known, and checked, only once what it needs is up
         begin_with(asked, app.build(), fuse)
@@ -132,9 +161,12 @@ def the_stages(app: App, text: str | None) -> dict[str, int]:
     sink_of(pipeline, steps)
     given = pairs_from(text, "--processors") if text is not None else {}
     for name, count in given.items():
-        if name not in [step.name for step in steps] or count < 1 or count != int(count):
+        known = name in [step.name for step in steps]
+        if not known or not 1 <= count <= MOST_PROCESSORS or count != int(count):
             names = ", ".join(step.name for step in steps)
-            raise BadInput(f"--processors of {name} is {count:g}: give whole numbers, 1 or more, of {names}")
+            raise BadInput(
+                f"--processors of {name} is {count:g}: give whole numbers, 1 to {MOST_PROCESSORS}, of {names}"
+            )
     return {name: int(count) for name, count in given.items()}
 
 

@@ -48,7 +48,7 @@ def down(folder: Annotated[Path | None, _FOLDER] = None, json_out: Annotated[boo
     """Stop the workers and the master; fine where none runs."""
     where = folder or default_folder()
     with status("stopping", quiet=json_out):
-        stopped = Cluster(where).down()
+        stopped = Cluster(where).down() if where.exists() else ()  # which would make the folder
     if json_out:
         print_json({"up": False, "folder": str(where), "stopped": list(stopped)})
     else:

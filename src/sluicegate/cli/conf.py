@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from sluicegate.errors import BadInput
+
 
 def conf(
     own: Annotated[
@@ -36,11 +38,15 @@ def conf(
     properties: Annotated[bool, typer.Option("--properties", help="As a properties file.")] = False,
 ) -> int:
     """Print the options that attach an application: spark-submit $(sluicegate conf ...) app.py"""
+    from sluicegate.cli.checked_options import the_executors
     from sluicegate.spark.attach.options import Options, own_promise, range_from, spark_settings
     from sluicegate.spark.attach.submit_words import Given, as_properties, as_words, joined
 
-    bounds = range_from(executors) if executors else None
-    promises = dict(own_promise(text) for text in query or ())
+    bounds = range_from(the_executors(executors)) if executors is not None else None
+    told = [own_promise(text) for text in query or ()]
+    promises = dict(told)
+    if len(promises) < len(told):
+        raise BadInput("--query names a query twice: keep one")
     place = str(Path(folder).absolute()) if folder else None
     options = Options(tuple(slo or ()), bounds, policy, observe, promises, folder=place, pace=pace, split=split)
     given = Given.of(own or (), os.environ)

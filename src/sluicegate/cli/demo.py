@@ -16,6 +16,7 @@ from sluicegate.cli.checked_options import (
     is_file,
     options,
     the_app,
+    the_executors,
     the_length_s,
     the_load,
     the_policy,
@@ -71,6 +72,8 @@ def demo(
     """Run a shop's top-N on Spark under a load that triples and falls back, and show every move with its reason."""
     from sluicegate.cli.one_run import Telling, run_and_tell
 
+    if executors is not None:
+        the_executors(executors)
     if cluster and (master != LOCAL or executors):
         raise BadInput("--cluster brings its own master and executors: leave --master and --executors out")
     length_s, chosen = the_length_s(length or (_CLUSTER_LENGTH if cluster else _LENGTH)), the_app(app)

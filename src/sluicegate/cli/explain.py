@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -18,10 +19,16 @@ from sluicegate.runlog.decision_text import changed
 from sluicegate.runlog.run_record import RunRecord, read_record
 from sluicegate.runlog.runs import find_run
 
+_DIGITS = 10
+"""A word of digits as long as this is no decision."""
+
 
 def explain(
-    decision: Annotated[
-        int | None, typer.Argument(metavar="[DECISION]", help="Number of the decision (default: the last).")
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[DECISION] [RUN]", help="Number of the decision (default: the last), folder of the run."
+        ),
     ] = None,
     folder: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the run (default: the newest run).")
@@ -29,13 +36,30 @@ def explain(
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
     """Explain a decision: what was measured and forecast, every reason and refusal, and what came of it."""
-    record = read_record(find_run(folder))
+    decision, chosen = asked_for(words or (), folder)
+    record = read_record(find_run(chosen))
     found = explained(record, _number(record, decision))
     if json_out:
         print_json(found.document())
     else:
         _show(found, record, console())
     return 0
+
+
+def asked_for(words: Sequence[str], folder: Path | None) -> tuple[int | None, Path | None]:
+    """The decision and the run in the words, in either order; a word of digits is a decision.
+
+    >>> asked_for(["7", "words"], None)
+    (7, PosixPath('words'))
+    """
+    numbers = [word for word in words if word.isascii() and word.isdigit() and len(word) < _DIGITS]
+    runs = [word for word in words if word not in numbers]
+    if len(numbers) > 1:
+        raise BadInput(f"decisions {' and '.join(numbers)}: explain tells of one, give one")
+    if len(runs) + (folder is not None) > 1:
+        given = [*runs, *([str(folder)] if folder is not None else [])]
+        raise BadInput(f"{' and '.join(given)}: give the number of a decision and the folder of one run")
+    return (int(numbers[0]) if numbers else None), (Path(runs[0]) if runs else folder)
 
 
 def _number(record: RunRecord, asked: int | None) -> int:

@@ -11,12 +11,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sluicegate.cli.checked_options import the_app, the_length_s
+from sluicegate.cli.checked_options import the_app, the_length_s, the_rate
 from sluicegate.cli.out import console, place_for, print_json, write_page
 from sluicegate.config.goal_text import duration_s, pairs_from
 from sluicegate.errors import BadInput
 from sluicegate.lab.fidelity.cells import HEADINGS, cells
 from sluicegate.report.figures import rate, seconds
+from sluicegate.runlog.plan_file import MOST_PROCESSORS
 
 if TYPE_CHECKING:
     from sluicegate.lab.fidelity.fidelity import Fidelity
@@ -56,15 +57,15 @@ def fidelity(
     from sluicegate.spark.session import spark_session
 
     chosen, length_s = the_app(app), the_length_s(length)
-    if rate_per_s is not None and not rate_per_s > 0:
-        raise BadInput(f"--rate is {rate_per_s:g}: give rows a second, above 0")
+    if rate_per_s is not None:
+        the_rate(rate_per_s)
+    pace_s = None if pace is None else duration_s(pace)
     page, limits = place_for(html) if html else None, None if most is None else most_from(most)
     told = Console(stderr=True, highlight=False, quiet=json_out)
     told.print(f"starting Spark ({master}) and {chosen.name}")
     spark = spark_session(master, {"spark.driver.memory": "1g"}, f"sluicegate fidelity {chosen.name}")
     try:
         with tempfile.TemporaryDirectory(prefix="sluicegate-fidelity-") as home:
-            pace_s = None if pace is None else duration_s(pace)
             found = measure_fidelity(
                 chosen,
                 spark,
@@ -95,8 +96,8 @@ def most_from(text: str) -> int | dict[str, int]:
     """
     found = pairs_from(text if "=" in text else f"all={text}", "--most")
     for name, count in found.items():
-        if count < 1 or count != int(count):
-            raise BadInput(f"--most of {name} is {count:g}: give a whole number of at least 1")
+        if not 1 <= count <= MOST_PROCESSORS or count != int(count):
+            raise BadInput(f"--most of {name} is {count:g}: give a whole number, 1 to {MOST_PROCESSORS}")
     return {name: int(count) for name, count in found.items()} if "=" in text else int(found["all"])
 
 

@@ -70,8 +70,8 @@ def run_and_tell(
         with registered(home.folder, wanted.app.name, temporary=home.temporary) as unlisted:
             _say(out, unlisted)
             outcome = carry_out(wanted, home, out, beside)
-    except BaseException:
-        _tell_what_is_left(home, wanted, telling)
+    except BaseException as problem:
+        _tell_what_is_left(home, wanted, telling, refused=isinstance(problem, SluicegateError))
         raise
     if home.temporary and not outcome.interrupted:
         _only_the_record(home.folder)
@@ -193,8 +193,11 @@ def _tell(outcome: Outcome, home: Path, telling: Telling) -> None:
         _say(None if telling.json_out else console(), f"The whole run as a page: {telling.html}")
 
 
-def _tell_what_is_left(home: Home, wanted: Wanted, telling: Telling) -> None:
-    """After an interrupted or failed run: write the page of what there is; a folder without a tick is not kept."""
+def _tell_what_is_left(home: Home, wanted: Wanted, telling: Telling, refused: bool) -> None:
+    """After an interrupted or failed run: write the page of what there is; a folder without a tick is not kept.
+
+    ``refused``: the error has a line of its own, which is all there is to say before anything was fed.
+    """
     if (home.folder / "ticks.jsonl").exists():
         if telling.html is not None:
             write_page(telling.html, run_page(read_record(home.folder)))
@@ -202,7 +205,8 @@ def _tell_what_is_left(home: Home, wanted: Wanted, telling: Telling) -> None:
         _say(telling.progress, _what_stays(home, wanted, interrupted=True))
     elif home.temporary:
         shutil.rmtree(home.folder, ignore_errors=True)
-        _say(telling.progress, "stopped before anything was fed")
+        if not refused:
+            _say(telling.progress, "stopped before anything was fed")
 
 
 def _what_stays(home: Home, wanted: Wanted, interrupted: bool) -> str:

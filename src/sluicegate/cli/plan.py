@@ -22,6 +22,7 @@ from sluicegate.errors import BadInput
 from sluicegate.model.mapping_rate import Routing
 from sluicegate.model.traffic import pipeline_rate
 from sluicegate.report.figures import rate, seconds
+from sluicegate.runlog.plan_file import MOST_PROCESSORS
 
 _SHOWN_SLOTS = 40
 
@@ -38,7 +39,9 @@ def plan(
     slo: Annotated[
         list[str] | None, typer.Option(metavar="GOAL", help="mean=2s, p95=5s, cost=1.20; several with commas.")
     ] = None,
-    budget: Annotated[int | None, typer.Option(metavar="K", help="Most processors in all.")] = None,
+    budget: Annotated[
+        int | None, typer.Option(metavar="K", max=MOST_PROCESSORS, help="Most processors in all.")
+    ] = None,
     mapper: Annotated[str | None, typer.Option(help="dsm, rsm, sam, mc-stream or es-stream.")] = None,
     vm_sizes: Annotated[str, typer.Option(metavar="SIZES", help="Slots of the machines on offer.")] = "1,2,4",
     price: Annotated[float, typer.Option(help="Price of a slot for an hour.")] = 0.05,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import tempfile
 import time
@@ -65,8 +66,8 @@ def profile(
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
     """Measure what an operator sustains in one slot, or an application on some nodes."""
-    if not minutes > 0:
-        raise BadInput(f"--minutes is {minutes:g}: give more than 0")
+    if not 0 < minutes < math.inf:
+        raise BadInput(f"--minutes is {minutes:g}: give more than 0, and an end")
     page = html and place_for(html)
     chosen, source = the_app(app), _source(app)
     _make(out)

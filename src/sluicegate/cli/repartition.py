@@ -38,6 +38,7 @@ def repartition(
         return 0
     if partitions is None:
         raise BadInput("give the number of partitions, or --undo")
+    _refuse_pipeline(place)
     if stateful.undo_interrupted(place):
         _say(f"{place}: an earlier repartition was interrupted; it is undone first", json_out)
     settings = stateful.settings_for(stateful.stopped(place))
@@ -66,6 +67,16 @@ def repartition(
         False,
     )
     return 0
+
+
+def _refuse_pipeline(checkpoint: Path) -> None:
+    """Refuse operators of pipelines: Spark adds a batch, of which their edges would have no manifest."""
+    at = checkpoint.resolve()
+    if at.parent.parent.name == "operators" and (at.parents[2] / "edges").is_dir():
+        raise BadInput(
+            f"{checkpoint} belongs to a pipeline: its key groups are changed while it runs, by its policy or by "
+            "set_key_groups"
+        )
 
 
 def _refuse_running(checkpoint: Path) -> None:

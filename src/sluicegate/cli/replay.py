@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from sluicegate.cli.out import console, print_json, write_page
+from sluicegate.cli.out import console, place_for, print_json, write_page
 from sluicegate.config.capacity_file import read_capacity
 from sluicegate.config.machine import usable_cores
 from sluicegate.config.trace_file import Trace, read_trace
@@ -55,6 +55,8 @@ def replay(
 ) -> int:
     """Replay load traces against policies: on time, cost, backlog, rescales, forecast coverage."""
     began = time.perf_counter()
+    if html is not None:
+        place_for(html)
     options = ReplayOptions(
         policies=names_from(policies),
         protocol=protocol_named(protocol),

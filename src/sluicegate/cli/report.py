@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +25,7 @@ def report(
 ) -> int:
     """Write the page of a run: what was promised, kept and paid, with pictures and every decision."""
     record = read_record(find_run(folder))
-    path = html or Path(f"sluicegate-{record.app}.html")
+    path = html or Path(f"sluicegate-{re.sub(r'[^A-Za-z0-9_.-]', '_', record.app)}.html")
     write_page(path, run_page(record))
     kept, of_what = kept_share(record)
     said = f"{record.app}: {promise(record.bounds)} kept for {share(kept)} {of_what}, {len(record.decisions)} moves"

@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from sluicegate.cli.out import console, print_json, status, write_page
+from sluicegate.cli.out import console, place_for, print_json, status, write_page
 from sluicegate.errors import BadInput
 from sluicegate.lab.reproduce import drs, es_stream, mc_stream, model_driven, uncertainty
 from sluicegate.lab.reproduce.page import reproduction_page
@@ -48,6 +48,8 @@ def reproduce(
         raise BadInput(f"--trace goes with uncertainty only, not with {paper}: leave it out")
     if full and paper != "uncertainty":
         raise BadInput(f"--full goes with uncertainty only, not with {paper}: leave it out")
+    if html is not None:
+        place_for(html)
     made = PAPERS[paper]
     if paper == "uncertainty":
         length = uncertainty.FULL if full else uncertainty.BRIEF

@@ -14,6 +14,7 @@ from sluicegate.cli.checked_options import (
     the_app,
     the_capacity,
     the_cycle_s,
+    the_executors,
     the_history,
     the_length_s,
     the_load,
@@ -30,6 +31,7 @@ from sluicegate.cli.checked_options import (
 from sluicegate.cli.out import place_for
 from sluicegate.cli.wanted import BUNDLED_LENGTH, CYCLE, LOCAL, REAL_TIME_POLICY, GroundAsked, Wanted, the_home
 from sluicegate.errors import BadInput
+from sluicegate.runlog.plan_file import MOST_PROCESSORS
 
 
 def run(
@@ -69,7 +71,8 @@ def run(
     ] = None,
     calm_per_s: Annotated[float | None, typer.Option("--rate", help="Rows a second outside the peak.")] = None,
     budget: Annotated[
-        int | None, typer.Option(min=1, help="Most processors in all (default: the slots of the master).")
+        int | None,
+        typer.Option(min=1, max=MOST_PROCESSORS, help="Most processors in all (default: the slots of the master)."),
     ] = None,
     folder: Annotated[
         Path | None,
@@ -160,6 +163,8 @@ def run(
     operators = profiles if capacity is None else None
     slots = the_slots(chosen, policy, operators, mapper, routing, slot_tasks, executors)
     cores = slot_tasks if mapper else executor_cores
+    if executors is not None:
+        the_executors(executors)
     asked = GroundAsked(master, executors, cores, {**slots.conf, **the_settings(conf or [])})
     wanted = Wanted(
         chosen,

@@ -28,6 +28,7 @@ from sluicegate.lab.simulate.scenario import Load
 from sluicegate.lab.simulate.simulation import simulate as run
 from sluicegate.model.ways import in_batches
 from sluicegate.report.figures import rate, seconds
+from sluicegate.runlog.plan_file import MOST_PROCESSORS
 
 _MODES = ("queue", "micro-batch")
 
@@ -54,7 +55,9 @@ def simulate(
     slo: Annotated[
         list[str] | None, typer.Option(metavar="GOAL", help="mean=2s, p95=5s; several with commas (with --policy).")
     ] = None,
-    budget: Annotated[int | None, typer.Option(metavar="K", help="Most processors in all (with --policy).")] = None,
+    budget: Annotated[
+        int | None, typer.Option(metavar="K", max=MOST_PROCESSORS, help="Most processors in all (with --policy).")
+    ] = None,
     interval: Annotated[str, typer.Option(metavar="S", help="Time between two looks (with --policy).")] = "10s",
     length: Annotated[str, typer.Option("--seconds", metavar="S", help="Simulated time: 600, 10min, 2h.")] = "3600",
     seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 1,
@@ -125,8 +128,8 @@ def allocation_from(text: str, topology: Topology) -> dict[str, int]:
     for name, count in given.items():
         if name not in topology.index:
             raise BadInput(f"allocation names {name!r}, which is no operator; known are {', '.join(topology.names)}")
-        if count < 1 or count != int(count):
-            raise BadInput(f"allocation of {name!r} is {count:g}: give a whole number of at least 1")
+        if not 1 <= count <= MOST_PROCESSORS or count != int(count):
+            raise BadInput(f"allocation of {name!r} is {count:g}: give a whole number, 1 to {MOST_PROCESSORS}")
     missing = [name for name in topology.names if name not in given]
     if missing:
         raise BadInput(f"allocation lacks {', '.join(missing[:5])}: name every operator, for example {missing[0]}=1")

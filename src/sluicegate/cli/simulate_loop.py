@@ -18,6 +18,7 @@ from sluicegate.policy.catalogue import live_policy_entry
 from sluicegate.report.figures import seconds
 
 _INTERVAL_S, _CYCLE_S = 10.0, 60.0
+_MOST_LOOKS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,11 @@ def play(topology: Topology, asked: LoopAsked) -> Episode:
     live_policy_entry(asked.policy)  # refuses a policy that must know the future load: it cannot run in a loop
     if asked.length_s < asked.look_s:
         raise BadInput(f"{asked.length_s:g} s are less than one look of {asked.look_s:g} s: give --seconds more")
+    if asked.look_s > 0 and asked.length_s / asked.look_s > _MOST_LOOKS:
+        raise BadInput(
+            f"{asked.length_s:g} s are more than {_MOST_LOOKS:,} looks of {asked.look_s:g} s: "
+            "give a longer --interval or fewer --seconds"
+        )
     timing = Timing(asked.look_s, cycle_s=max(_CYCLE_S, asked.look_s))
     settings = settings_for(
         asked.policy, topology, asked.goal, Limits(budget=asked.budget), timing, options=dict(asked.options)

@@ -92,7 +92,7 @@ def read_capacity_file(path: Path) -> CapacityFile:
         app=table.text("app") if table.has("app") else "",
         measured=table.text("measured") if table.has("measured") else "",
         slots_per_node=_at_least_1(table, "slots_per_node"),
-        startup_s=table.number("startup_s") if table.has("startup_s") else None,
+        startup_s=_at_least_0(table, "startup_s"),
         model=_at_least_1(table, "model"),
         assumed=table.texts("assumed"),
         machine=table.facts("machine"),
@@ -172,6 +172,17 @@ def _point(entry: Table) -> CapacityPoint:
     if use == "validation":
         return CapacityPoint(machines, rate, sd, samples, "validation")
     return entry.fail(f"use is {use!r}: give training or validation")
+
+
+def _at_least_0(table: Table, key: str) -> float | None:
+    if not table.has(key):
+        return None
+    value = table.number(key)
+    try:
+        require_number(value, key)
+    except BadInput as problem:
+        table.fail(str(problem))
+    return value
 
 
 def _at_least_1(table: Table, key: str) -> int | None:

@@ -77,8 +77,17 @@ def read_profile_file(path: Path) -> ProfileFile:
         profile = TaskProfile(task, points, service)
     except BadInput as problem:
         raise BadInput(f"{path}: {problem}") from None
-    times = {what: float(s) for what, s in cpu.items() if isinstance(s, int | float)}
+    seconds = Table(cpu, str(path), "cpu")
+    times = {what: seconds.number(what) for what, s in cpu.items() if isinstance(s, int | float)}
+    _check_numbers(path, {f"cpu: {what}": s for what, s in times.items()})
+    _check_numbers(path, {f"unstable_per_s at {threads} threads": rate for threads, rate in highest.items()})
     return ProfileFile(profile, batch, times, highest, measured)
+
+
+def _check_numbers(path: Path, values: Mapping[str, float]) -> None:
+    for what, value in values.items():
+        if not (math.isfinite(value) and value >= 0):
+            raise BadInput(f"{path}: {what} is {value:g}: give a finite number, 0 or more")
 
 
 def write_profile(found: ProfileFile) -> str:

@@ -11,6 +11,8 @@ from typing import NoReturn
 
 from sluicegate.errors import BadInput
 
+_LARGEST = 10**15
+
 
 @dataclass(slots=True)
 class Table:
@@ -46,6 +48,8 @@ class Table:
         value = self._get(key, default)
         if isinstance(value, bool) or not isinstance(value, int):
             self.fail(f"{key} is {_shown(value)}: give a whole number")
+        if abs(value) > _LARGEST:
+            self.fail(f"{key} is too large: give at most {_LARGEST}")
         return value
 
     def flag(self, key: str, default: bool) -> bool:
@@ -61,7 +65,10 @@ class Table:
             isinstance(v, int | float) and not isinstance(v, bool) for v in value
         ):
             self.fail(f"{key} is {_shown(value)}: give a list of numbers")
-        return tuple(float(v) for v in value)
+        try:
+            return tuple(float(v) for v in value)
+        except OverflowError:
+            self.fail(f"{key} holds a number that is too large: give finite ones")
 
     def texts(self, key: str) -> tuple[str, ...]:
         """A list of texts; empty where there is none."""
@@ -105,7 +112,7 @@ def read_toml(path: Path) -> Table:
     """The file's top table."""
     shown = str(path)
     try:
-        return Table(tomllib.loads(path.read_text(encoding="utf-8")), shown)
+        return Table(tomllib.loads(path.read_text(encoding="utf-8-sig")), shown)
     except FileNotFoundError:
         raise BadInput(f"{shown}: no such file; check the path") from None
     except IsADirectoryError:

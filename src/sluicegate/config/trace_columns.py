@@ -123,7 +123,7 @@ def _unit(name: str) -> float | None:
 def _asked(names: tuple[str, ...], wanted: str) -> int:
     if wanted in names:
         return names.index(wanted)
-    if wanted.isdigit() and 1 <= int(wanted) <= len(names):
+    if wanted.isascii() and wanted.isdigit() and 1 <= int(wanted) <= len(names):
         return int(wanted) - 1
     close = get_close_matches(wanted, names, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""

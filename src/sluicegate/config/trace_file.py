@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from sluicegate.config.trace_columns import Columns, find_columns, seconds_of
 from sluicegate.config.trace_minutes import to_minutes
+from sluicegate.domain.topology import LARGEST, SLOWEST_PER_S
 from sluicegate.errors import BadInput
 
 Floats = NDArray[np.float64]
@@ -77,6 +78,8 @@ def _read(file: TextIO, path: Path, column: str | None) -> Trace:
     sound = [row for _, row in sample if all(cell.strip() for cell in row)] or [row for _, row in sample]
     columns = find_columns(names, _typical(sound), column)
     times_s, values = _arrays(chain(sample, body), columns)
+    if 0 < values.max() < SLOWEST_PER_S:
+        raise BadInput(f"{columns.load_name} is at most {values.max():g}; give it in a smaller unit")
     found = to_minutes(times_s, values)
     return Trace(
         name=path.name,
@@ -161,7 +164,7 @@ def _loads(chunk: list[Row], columns: Columns) -> Floats:
         found = np.array([float(row[columns.load]) for _, row in chunk])
     except ValueError:
         found = np.array([np.nan])
-    if not np.isfinite(found).all() or (found < 0).any():
+    if not np.isfinite(found).all() or (found < 0).any() or (found > LARGEST).any():
         _refuse_load(chunk, columns)
     return found
 
@@ -178,6 +181,8 @@ def _refuse_load(chunk: list[Row], columns: Columns) -> NoReturn:
             raise BadInput(f"{where} is {cell}; remove the line, the gap is then interpolated")
         if value < 0:
             raise BadInput(f"{where} is {cell}; a load cannot be negative: mend it, or name another column")
+        if value > LARGEST:
+            raise BadInput(f"{where} is {cell[:40]}; a load is at most {LARGEST:g}: mend it, or name another column")
     raise BadInput(f"{columns.load_name} cannot be read as numbers; name another column with --column")
 
 

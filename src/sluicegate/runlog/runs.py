@@ -8,6 +8,7 @@ exist.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -60,7 +61,7 @@ def registered(folder: Path, app: str, *, temporary: bool) -> Iterator[str]:
     entry = Run(str(folder.absolute()), app, os.getpid(), now, time.time(), temporary)
     path = runs_folder() / f"{int(entry.started_s * 1000)}-{uuid.uuid4().hex[:6]}.json"
     try:
-        _forget_old()
+        _forget_old(entry.folder)
         write_whole(path, json.dumps(asdict(entry)))
         problem = ""
     except OSError as failed:
@@ -106,9 +107,28 @@ def _run_of(text: str | None) -> Run | None:
         return None
 
 
-def _forget_old() -> None:
-    ended = [(path, run) for path, run in _entries() if not run.running]
-    for path, run in ended[_KEPT - 1 :]:
-        path.unlink(missing_ok=True)
-        if run.temporary:
+def _forget_old(ours: str) -> None:
+    """Delete the entries of old ended runs, and temporary folders, except those of live applications.
+
+    An attached application has an entry for every start of its controller: that one of them ended says nothing.
+    """
+    entries = _entries()
+    live = {ours, *(run.folder for _, run in entries if run.running)}
+    for path, run in [one for one in entries if not one[1].running][_KEPT - 1 :]:
+        if run.temporary and run.folder not in live:
+            if _driver_lives(Path(run.folder)):
+                continue  # its controller is between two starts
             shutil.rmtree(run.folder, ignore_errors=True)
+        path.unlink(missing_ok=True)
+
+
+def _driver_lives(folder: Path) -> bool:
+    """Whether the driver of an attached application holds its folder's lock, which is a POSIX one."""
+    try:
+        with (folder / "lock").open("r+b") as lock:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -111,3 +113,31 @@ def test_births_are_now_unless_told_otherwise(edge: FolderEdge) -> None:
     feed.append(rows(4, 2), born=[(10.0, 1.0), (11.0, 1.0)])
     assert edge.need(0).born.weight == 4
     assert edge.need(1).born.mean_s == 10.5
+
+
+def test_an_interrupt_just_after_a_table_was_published_leaves_its_rows(
+    edge: FolderEdge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed, publish = Feed(edge.folder), FolderEdge.publish
+
+    def interrupted(*given: Any, **named: Any) -> None:
+        publish(*given, **named)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FolderEdge, "publish", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            feed.append(rows(0, 3))
+    Feed(edge.folder).append(rows(3, 1))
+    assert all_ids(edge) == [0, 1, 2, 3]
+
+
+def test_a_column_that_once_may_have_had_nulls_stays_so_and_one_that_may_from_now_on_is_noted(tmp_path: Path) -> None:
+    edge, strict = FolderEdge(tmp_path / "clicks"), SCHEMA.replace("true", "false")
+    edge.create(SCHEMA)
+    edge.create(strict)
+    assert json.loads(edge.schema_json) == json.loads(SCHEMA)
+    other = FolderEdge(tmp_path / "views")
+    other.create(strict)
+    other.create(SCHEMA)
+    assert json.loads(other.schema_json) == json.loads(SCHEMA)

@@ -8,6 +8,7 @@ change is logged with the number of its decision.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
@@ -17,6 +18,8 @@ from pathlib import Path
 from statistics import median
 from types import TracebackType
 from typing import Any
+
+from py4j.protocol import Py4JError
 
 from sluicegate.domain import ExecutorSeen, FleetSeen, NodeSeen, Shape
 from sluicegate.errors import SluicegateError
@@ -91,11 +94,12 @@ class Fleet:
                 continue
             try:
                 self.step(time.monotonic())
-            except SluicegateError as problem:
+            except (SluicegateError, OSError, Py4JError) as problem:
                 self._not_before_s = time.monotonic() + _AGAIN_AFTER_S
-                self._problem = str(problem)
-                self._report(*self._last)  # so that the controller sees the reason
-                self._say(None, f"{problem}; tried again in {_AGAIN_AFTER_S:g} s")
+                self._problem = (str(problem) or type(problem).__name__).splitlines()[0][:300]
+                with contextlib.suppress(OSError):  # a full disk may be the problem
+                    self._report(*self._last)  # so that the controller sees the reason
+                    self._say(None, f"{self._problem}; tried again in {_AGAIN_AFTER_S:g} s")
 
     def step(self, now_s: float) -> None:
         """Read the plan once, request what is missing, and report."""

@@ -165,7 +165,10 @@ class AttachController:
         wants = {name: lane.wants for name, lane in self.lanes.items() if lane.movable and lane.wants > 0}
         for name, lane in self.lanes.items():
             lane.plan(wants.get(name), now_s)
+        # ended queries keep their plan, as they may come back, until the driver has forgotten them
         kept = {name: planned for name, planned in self._planned.items() if name not in self.lanes}
+        if kept and (known := queries_in(self._layout)):
+            kept = {name: planned for name, planned in kept.items() if name in known}
         planned = {name: lane.planned for name, lane in self.lanes.items() if lane.planned is not None}
         self._planned = {**kept, **planned}
         operators = {name: asdict(OperatorPlan(one.processors)) for name, one in kept.items()}

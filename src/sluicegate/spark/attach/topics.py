@@ -9,13 +9,14 @@ up to. If the broker cannot be polled (it is down, or its client is not as expec
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sluicegate.runlog.batch_log import Tail
+from sluicegate.runlog.batch_log import DAMAGE, Tail
 from sluicegate.spark.kafka.curve import OffsetCurve
 
 _ANSWERS_S = 5.0
@@ -66,10 +67,11 @@ class TopicsSeen:
 
     def look(self) -> None:
         for line in self.tail.lines():
-            told = json.loads(line)
-            self.problem = told.get("problem")
-            if "latest" in told:
-                self._take(told)
+            with contextlib.suppress(*DAMAGE):  # a full disk may have cut a line
+                told = json.loads(line)
+                self.problem = told.get("problem")
+                if "latest" in told:
+                    self._take(told)
 
     def _take(self, told: Mapping[str, Any]) -> None:
         at_s, latest = float(told["at_s"]), {str(key): int(n) for key, n in told["latest"].items()}

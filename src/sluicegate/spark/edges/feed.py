@@ -68,7 +68,8 @@ class Feed:
                 files = self._write(table, home)
                 published = self._edge.publish(self._next, files, births, time.time())
             except BaseException:
-                shutil.rmtree(self._edge.folder / home, ignore_errors=True)
+                if not self._edge.has(self._next):  # an interrupt may come just after it was published
+                    shutil.rmtree(self._edge.folder / home, ignore_errors=True)
                 raise
             self._next, self.rows = published.number + 1, published.rows_after
 

@@ -20,6 +20,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from sluicegate.domain.births import Births
 from sluicegate.errors import BadInput
@@ -61,6 +62,15 @@ class FolderEdge:
                 f"edge {self.folder.name!r} holds {_columns(known)}, but is now to carry {_columns(schema_json)}: "
                 "keep the columns, or start in a new folder"
             )
+        else:
+            self._loosen(json.loads(known), json.loads(schema_json))
+
+    def _loosen(self, known: dict[str, Any], declared: dict[str, Any]) -> None:
+        """Record that columns may hold nulls from now on; those that once may stay so, as their rows may be here."""
+        pairs = zip(known["fields"], declared["fields"], strict=True)
+        fields = [{**old, "nullable": old["nullable"] or new["nullable"]} for old, new in pairs]
+        if fields != known["fields"]:
+            write_whole(self.folder / "edge.json", sealed(json.dumps({**known, "fields": fields})))
 
     @property
     def schema_json(self) -> str:

@@ -23,7 +23,8 @@ def read_stream(spark: SparkSession, folder: Path, stream: str) -> DataFrame:
 
     Expired rows are not listed, but stay on disk for a while: a query that began before can finish.
     """
-    edge = FolderEdge(Layout(folder).edge(stream))
+    # resolved: sums are found by the path as Spark spells it, which has neither .. nor a relative start
+    edge = FolderEdge(Layout(folder.resolve()).edge(stream))
     schema = schema_of(edge)
     files = {}
     for manifest in _listed(edge, _keep_s(folder, stream)):

@@ -30,10 +30,13 @@ _SENT = "attempt string, partition int, first long, until long, rows long"
 _AT_ONCE = 2_000
 _ANSWER_S = 30.0
 JSON_OPTIONS = {
+    "timeZone": "UTC",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
-"""Spark's default formats would drop microseconds."""
+"""Spark's default formats would drop microseconds; offsets of old local times have seconds, which no format carries."""
+_READ_OPTIONS = {**JSON_OPTIONS, "mode": "FAILFAST", "columnNameOfCorruptRecord": "sluicegate: none"}
+"""A record that does not parse is an error, not a row of nulls; a column named _corrupt_record is one like others."""
 
 
 class BrokerDoesNotAnswer(OSError):
@@ -81,7 +84,7 @@ def received(pieces: DataFrame, at: KafkaTopic, schema: StructType) -> DataFrame
     from pyspark.sql import functions as F
 
     values = pieces.mapInArrow(Receiver(at), "value string")
-    return values.select(F.from_json("value", schema, JSON_OPTIONS).alias("row")).select("row.*")
+    return values.select(F.from_json("value", schema, _READ_OPTIONS).alias("row")).select("row.*")
 
 
 @dataclass(frozen=True, slots=True)

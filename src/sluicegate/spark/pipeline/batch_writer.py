@@ -326,15 +326,18 @@ def _save(batch: DataFrame, folder: Path, passing: bool, by_output: bool = False
 def _told_sums(folder: Path) -> dict[str, tuple[int, str]]:
     """Size and checksums of each file, by path, from the ``_sums-*`` files its writing task left; deletes those.
 
-    By path, since a task gives its files of several outputs the same name.
+    By path, since a task gives its files of several outputs the same name. A path of which two attempts of a task say
+    different things is left out (an executor was lost after the first attempt): its sums are computed from the file.
     """
     found: dict[str, tuple[int, str]] = {}
+    unsure: set[str] = set()
     for told in folder.glob("_sums-*") if folder.exists() else ():
         for line in told.read_text(encoding="utf-8").splitlines():
             path, size, sums = line.split("\t")
-            found[path] = (int(size), sums)
+            if found.setdefault(path, (int(size), sums)) != (int(size), sums):
+                unsure.add(path)
         told.unlink()
-    return found
+    return {path: one for path, one in found.items() if path not in unsure}
 
 
 def _listed(edge: Edge, home: str, sums: Mapping[str, tuple[int, str]], under: str = "") -> tuple[DataFile, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import uuid
 from collections.abc import Callable, Mapping
@@ -12,7 +13,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from sluicegate.errors import BadInput, SluicegateError
 from sluicegate.runlog.layout import Layout
@@ -82,7 +83,7 @@ def prepare(pipeline: Pipeline, groups: tuple[Group, ...], spark: SparkSession, 
     schemas |= {name: _schema(name, ddl) for name, ddl in pipeline.loops.items()}
     for name, source in pipeline.sources.items():
         if source.stream is None:
-            FolderEdge(layout.edge(name)).create(schemas[name].json())
+            schemas[name] = _created(FolderEdge(layout.edge(name)), schemas[name])
     prepared = []
     for group in groups:
         stream, planners, nodes = _stream(Wiring(pipeline, groups, spark, layout), group, schemas)
@@ -91,7 +92,7 @@ def prepare(pipeline: Pipeline, groups: tuple[Group, ...], spark: SparkSession, 
             schemas[name] = written if name != group.last.dead_letters else _schema(name, DEAD_SCHEMA)
             if name in pipeline.topics:
                 check_columns(group.last.name, written)
-            _edge(pipeline, layout, name).create(schemas[name].json())
+            schemas[name] = _created(_edge(pipeline, layout, name), schemas[name])
         writer = _writer(pipeline, group, layout, planners)
         if is_in(stream):
             writer.watermark = QueryWatermark(spark, nodes)
@@ -104,6 +105,14 @@ def prepare(pipeline: Pipeline, groups: tuple[Group, ...], spark: SparkSession, 
         prepared.append(Prepared(group, stream, writer, planners))
     _check_loops(pipeline, schemas)
     return prepared
+
+
+def _created(edge: Edge, schema: StructType) -> StructType:
+    """Create an edge; returns its schema, nullable wherever rows that are on it already may have nulls."""
+    edge.create(schema.json())
+    nullable = {field["name"]: field["nullable"] for field in json.loads(edge.schema_json)["fields"]}
+    fields = [StructField(f.name, f.dataType, f.nullable or nullable[f.name], f.metadata) for f in schema.fields]
+    return StructType(fields)
 
 
 def _edge(pipeline: Pipeline, layout: Layout, stream: str) -> Edge:
@@ -325,3 +334,9 @@ def _check_loops(pipeline: Pipeline, schemas: Mapping[str, StructType]) -> None:
         declared, written = (schemas[name].simpleString() for name in (loop, origin))
         if declared != written:
             raise BadInput(f"loop {loop!r} is declared {declared}, but {origin!r} writes {written}: make them equal")
+        fields = zip(schemas[loop].fields, schemas[origin].fields, strict=True)
+        strict = next((field.name for field, back in fields if back.nullable and not field.nullable), None)
+        if strict is not None:
+            raise BadInput(
+                f"loop {loop!r}: column {strict!r} is NOT NULL, but {origin!r} may write nulls: drop NOT NULL"
+            )

@@ -71,7 +71,10 @@ class Recovery:
         return known
 
     def is_due(self, operator: str, now_s: float) -> bool:
-        next_try_s = self.failing[operator].next_try_s
+        known = self.failing.get(operator)
+        if known is None:  # it ended without a failure of its own, when a change of key groups was given up
+            return True
+        next_try_s = known.next_try_s
         if next_try_s is None:
             return False
         # a retry later than the longest pause: the clock was set back meanwhile

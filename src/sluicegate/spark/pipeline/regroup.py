@@ -21,7 +21,7 @@ import json
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,6 @@ from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.act.group_loads import GroupLoads
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.offsets import last_batch, last_committed, state_partitions
-from sluicegate.spark.pipeline.graph import Node
 from sluicegate.spark.pipeline.queries import Prepared
 from sluicegate.spark.repartition import copy_of, put_back, repartition
 
@@ -67,19 +66,27 @@ class Regroup:
         write_whole(path, json.dumps({slot: getattr(self, slot) for slot in Regroup.__slots__}))
 
 
-def settle_regroup(layout: Layout, node: Node) -> None:
-    """Before a query starts: finish or undo a change that a crash has interrupted."""
-    path, checkpoint = layout.regroup(node.name), layout.checkpoint(node.name)
+def settle_regroup(layout: Layout, name: str, writes: Iterable[str]) -> None:
+    """Before a query starts: finish or undo a change that a crash has interrupted; ``writes`` are its streams."""
+    path, checkpoint = layout.regroup(name), layout.checkpoint(name)
     change = Regroup.read(path)
     if change is None:
         return
     copy = copy_of(checkpoint, change.batch)
     if change.stage == VERIFIED:
-        for stream in node.writes:
+        for stream in writes:
             FolderEdge(layout.edge(stream)).publish(change.batch + 1, (), Births(), time.time())
     elif copy.exists():
+        _drop_records(checkpoint, change.batch)
         put_back(checkpoint, copy)
     _forget(checkpoint, path)
+
+
+def _drop_records(checkpoint: Path, batch: int) -> None:
+    """Delete commit records of batches that the restored checkpoint will plan anew, with other rows."""
+    for path in (checkpoint.parent / "commits").glob("*.json"):
+        if path.stem.isdigit() and int(path.stem) > batch:
+            path.unlink(missing_ok=True)
 
 
 def _forget(checkpoint: Path, path: Path) -> None:
@@ -123,7 +130,7 @@ class Regrouping:
             return False  # the last change is not over, or there is no state yet
         self._refused.pop(name, None)
         if writer.foreign is not None:
-            self._refuse(name, groups.number, wanted, "it reads a stream of Spark's own: stop the run and repartition")
+            self._refuse(name, groups.number, wanted, "it reads a stream of Spark's own")
             return False
         thread = threading.Thread(target=self._move, args=(name, groups.number, wanted), name="sluicegate-regroup")
         self.moving[name] = thread
@@ -153,6 +160,12 @@ class Regrouping:
         self._put_back(name, change)
         self._refuse(name, change.have, change.want, why)
         return True
+
+    def settle(self, name: str) -> None:
+        """Before a query starts again: restore its checkpoint if that failed when the change was given up."""
+        change = Regroup.read(self.layout.regroup(name))
+        if change is not None and change.stage == BEGUN:
+            settle_regroup(self.layout, name, ())
 
     def join(self, timeout_s: float) -> None:
         """Wait until no change is in progress, for ``timeout_s`` at most."""
@@ -202,7 +215,8 @@ class Regrouping:
         try:
             repartition(self.spark, writer.checkpoint, want)
         except BaseException:
-            path.unlink(missing_ok=True)
+            if not copy_of(writer.checkpoint, batch).exists():  # else the checkpoint is not restored yet
+                path.unlink(missing_ok=True)
             raise
         fault_point("regroup-rewritten")
         Regroup(VERIFIED, batch, have, want).write(path)
@@ -221,15 +235,18 @@ class Regrouping:
     def _put_back(self, name: str, change: Regroup) -> None:
         writer, path = self.prepared[name].writer, self.layout.regroup(name)
         replace(change, stage=BEGUN).write(path)
+        # before the checkpoint: if restoring it fails, ``settle`` does it again before the next start
+        writer.groups, writer.without_rows = GroupLoads(change.have), None
+        _drop_records(writer.checkpoint, change.batch)
         put_back(writer.checkpoint, copy_of(writer.checkpoint, change.batch))
         fault_point("regroup-put-back")
-        writer.groups, writer.without_rows = GroupLoads(change.have), None
         path.unlink(missing_ok=True)
 
     def _start_as_before(self, name: str) -> None:
         # if it does not start either, the watcher finds it ended and retries it
-        with contextlib.suppress(SluicegateError, PySparkException, Py4JError):
+        with contextlib.suppress(SluicegateError, PySparkException, Py4JError, OSError):
             if not self.hands.leaving():
+                self.settle(name)
                 self.hands.start(name)
 
     def _refuse(self, name: str, have: int, want: int, why: str) -> None:
@@ -241,4 +258,5 @@ class Regrouping:
         line: dict[str, Any] = {"at_s": round(time.time(), 3), "what": what, "decision": plan.decision}
         if pause_s is not None:
             line["pause_s"] = round(pause_s, 3)
-        append_line(self.layout.fleet, json.dumps(line))
+        with contextlib.suppress(OSError):  # a full disk may be what failed; the change itself is on disk
+            append_line(self.layout.fleet, json.dumps(line))

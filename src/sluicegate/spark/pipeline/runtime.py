@@ -98,7 +98,7 @@ def start(
         added = added_dead_letters(layout, graph)
         layout.hold.unlink(missing_ok=True)
         for node in graph.nodes:
-            settle_regroup(layout, node)
+            settle_regroup(layout, node.name, node.writes)
         prepared = prepare(pipeline, groups, spark, layout)
         now = graph.with_key_groups({one.group.name: one.key_groups for one in prepared})
         for name, k in (processors or {}).items():
@@ -447,6 +447,7 @@ class Running:
 
     def _start_again(self, name: str) -> None:
         try:
+            self._regrouping.settle(name)
             self._prepared[name].writer.tidy()
             self._start(name)
         except BadInput as problem:

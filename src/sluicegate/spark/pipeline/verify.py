@@ -162,8 +162,9 @@ def _operator_repaired(layout: Layout, node: Node) -> Iterator[str]:
     planned, finished = last_batch(checkpoint), last_committed(checkpoint)
     edges = [FolderEdge(layout.edge(stream)) for stream in node.writes]
     torn = planned is not None and planned != finished and bool(_fault(check_checkpoint_files, checkpoint))
-    # a batch that has published nothing can be planned again, with the input available then
-    if torn and planned is not None and not any(edge.has(planned) for edge in edges):
+    recorded = (checkpoint.parent / "commits" / f"{planned}.json").exists()
+    # a batch that has neither published nor recorded its files can be planned again, with the input available then
+    if torn and planned is not None and not recorded and not any(edge.has(planned) for edge in edges):
         path = checkpoint / "offsets" / str(planned)
         before = path.read_bytes()
         path.unlink()

@@ -3,10 +3,12 @@ package sluicegate.attach;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -26,6 +28,8 @@ import sluicegate.NodeLoads;
 /** One attached application: its observed state, the plan in force, and the threads that update both. */
 public final class Attachment {
   private static final String KEYS = "spark.sluicegate.";
+  private static final long MOST_CLOSING_MS = 8000;
+  private static final int MOST_EXECUTORS = 10_000;
 
   /** Settings that are never recorded, such as the password of a cluster's pages. */
   private static final Pattern SECRET = Pattern.compile("(?i)secret|password|token|credential");
@@ -53,12 +57,14 @@ public final class Attachment {
   private final PaceLever pace = new PaceLever(this);
   private final SplitLever split = new SplitLever(this);
   private final boolean paces;
+  private final int mostExecutors;
   private final ControllerProcess controller;
   private final Topics topics;
   private volatile SparkSession session;
   private volatile WantedPlan plan = WantedPlan.NONE;
   private volatile String planStamp;
   private volatile double lastCame;
+  private Set<String> missing = Set.of();
   private volatile Runnable untab = () -> {};
 
   private Attachment(SparkContext context, String application) throws Exception {
@@ -70,11 +76,12 @@ public final class Attachment {
       SparkInternals.forgetStore(); // executors will call this: fail early here if it does not work
     }
     folder = new RunFolder(folderOf(context, application));
-    guard.heardBy(folder::said);
+    guard.heardBy(line -> clock.execute(() -> folder.said(line))); // never on Spark's or a query's thread
     if (!touches) {
       guard.once("Spark " + version + " was not tried (" + SparkInternals.TRIED + "x was): it observes, and moves nothing");
     }
     paces = context.conf().getBoolean(KEYS + "pace", false);
+    mostExecutors = mostOf(context.conf().get(KEYS + "executors", ""));
     noExecutors = ExecutorLever.refusal(context);
     if (noExecutors != null && context.conf().contains(KEYS + "executors")) {
       guard.once("executors are not moved: " + noExecutors);
@@ -85,6 +92,9 @@ public final class Attachment {
     watch = new Watch(this);
     String python = context.conf().get(KEYS + "python", "python3");
     boolean wanted = !context.conf().get(KEYS + "controller", "process").equals("none");
+    if (wanted) {
+      Files.deleteIfExists(folder.path.resolve("plan.json")); // of an earlier application in the same folder
+    }
     controller = wanted ? new ControllerProcess(this, python) : null;
     topics = new Topics(this);
     every(200, "plan", this::readPlan);
@@ -92,6 +102,7 @@ public final class Attachment {
     every(200, "sources", this::moveSources);
     every(1000, "controller", this::watchController);
     every(1000, "nodes", this::writeNodes);
+    every(1000, "forgotten", this::deleteForgotten);
     lister.scheduleWithFixedDelay(() -> guard.run("files", files::look), 1000, 1000, TimeUnit.MILLISECONDS);
   }
 
@@ -125,11 +136,18 @@ public final class Attachment {
   private void begin() throws Exception {
     guard.fault("attach");
     context.addSparkListener(watch);
+    clock.scheduleWithFixedDelay(() -> guard.run("executors", this::recount), 2, 10, TimeUnit.SECONDS);
     guard.run("tab", () -> untab = Tab.attach(this));
   }
 
   /** Attaches from a session if the application's code has overwritten spark.plugins; never after a detach. */
-  static synchronized void attachWithoutPlugin(SparkSession session) {
+  static void attachWithoutPlugin(SparkSession session) {
+    if (current == null) {
+      attachFrom(session);
+    }
+  }
+
+  private static synchronized void attachFrom(SparkSession session) {
     try {
       SparkContext context = SparkInternals.context(session);
       boolean wanted = context.conf().getAllWithPrefix(KEYS).length > 0;
@@ -162,7 +180,18 @@ public final class Attachment {
     Attachment last = current;
     current = null;
     if (last != null) {
-      last.close();
+      last.closeInTime();
+    }
+  }
+
+  /** Closes on a thread of its own: a disk that hangs must not hold up spark.stop(). */
+  private void closeInTime() {
+    Thread closing = daemon(this::close);
+    closing.start();
+    try {
+      closing.join(MOST_CLOSING_MS);
+    } catch (InterruptedException stopped) {
+      Thread.currentThread().interrupt();
     }
   }
 
@@ -359,7 +388,7 @@ public final class Attachment {
     }
     try {
       guard.fault("lever");
-      lever.step(plan.executors());
+      lever.step(Math.min(plan.executors(), mostExecutors));
     } catch (Throwable problem) {
       guard.giveUp(Guard.Lever.EXECUTORS, problem.toString());
     }
@@ -392,6 +421,12 @@ public final class Attachment {
     }
   }
 
+  private void deleteForgotten() throws Exception {
+    for (String name = queries.nextForgotten(); name != null; name = queries.nextForgotten()) {
+      folder.delete(name);
+    }
+  }
+
   private void writeNodes() throws Exception {
     ObjectNode out = RunFolder.JSON.createObjectNode().put("at_s", now()).put("slots", slots());
     out.set("executors", RunFolder.JSON.valueToTree(context.isLocal() ? null : hosts.size()));
@@ -414,6 +449,22 @@ public final class Attachment {
     lastCame = 0;
   }
 
+  /** Finds executors whose events came before the listener, or were dropped; one is gone if missing twice in a row. */
+  private void recount() {
+    Set<String> active = new HashSet<>();
+    for (var one : scala.jdk.javaapi.CollectionConverters.asJava(knownExecutors())) {
+      active.add(one.id());
+      if (!hosts.containsKey(one.id())) {
+        cores(one.id(), one.totalCores());
+        came(one.id(), one.hostPort().replaceAll(":\\d+$", ""));
+      }
+    }
+    Set<String> absent = new HashSet<>(hosts.keySet());
+    absent.removeAll(active);
+    absent.stream().filter(missing::contains).forEach(this::left);
+    missing = absent;
+  }
+
   private scala.collection.immutable.Seq<org.apache.spark.status.api.v1.ExecutorSummary> knownExecutors() {
     return context.statusStore().executorList(true);
   }
@@ -426,6 +477,12 @@ public final class Attachment {
     Thread thread = new Thread(body, "sluicegate-clock");
     thread.setDaemon(true);
     return thread;
+  }
+
+  /** The upper end of a range such as 1:4, which binds whatever the plan says. */
+  private static int mostOf(String range) {
+    String most = range.substring(range.indexOf(':') + 1).trim();
+    return most.matches("[1-9]\\d{0,3}") ? Integer.parseInt(most) : MOST_EXECUTORS;
   }
 
   private static double now() {

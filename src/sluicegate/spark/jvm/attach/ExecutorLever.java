@@ -15,6 +15,7 @@ import org.apache.spark.SparkContext;
 final class ExecutorLever {
   private static final long AGAIN_NANOS = 30_000_000_000L;
   private static final long MOST_GIVING_NANOS = 15_000_000_000L;
+  private static final long MOST_BUSY_NANOS = 60_000_000_000L;
 
   private final Attachment attachment;
   private final Set<String> giving = ConcurrentHashMap.newKeySet();
@@ -73,8 +74,11 @@ final class ExecutorLever {
       attachment.queries.all().stream().filter(one -> one.active).forEach(one -> waitsFor.add(one.name));
     }
     if (waitsFor.isEmpty() || now - givingSince > MOST_GIVING_NANOS) {
-      ask(wanted, now);
-      last.forEach(this::remove);
+      if (wanted != asked) {
+        ask(wanted, now);
+      }
+      boolean force = now - givingSince > MOST_BUSY_NANOS;
+      last.forEach(one -> remove(one, force));
     }
   }
 
@@ -86,12 +90,13 @@ final class ExecutorLever {
     }
   }
 
-  private void remove(String executor) {
-    drained.add(executor);
-    giving.remove(executor);
+  /** Spark does not kill an executor that runs tasks, unless forced: then it gets no new tasks and is tried again. */
+  private void remove(String executor, boolean force) {
     boolean drains = attachment.context.conf().getBoolean("spark.decommission.enabled", false);
-    if (!drains || !SparkInternals.drain(attachment.context, executor)) {
-      SparkInternals.kill(attachment.context, executor);
+    if ((drains && SparkInternals.drain(attachment.context, executor))
+        || SparkInternals.kill(attachment.context, executor, force)) {
+      drained.add(executor);
+      giving.remove(executor);
     }
   }
 

@@ -33,13 +33,14 @@ public final class FewerTasks extends SparkPlan {
     Attachment attachment = Attachment.current();
     try {
       int parts = rows.getNumPartitions();
-      if (attachment == null || parts == 0 || (parts <= tasks && !stateful)) {
+      if (attachment == null || parts == 0 || rows.isBarrier() || (parts <= tasks && !stateful)) {
         return rows;
       }
       attachment.guard.fault("node");
       var places = Option.<PartitionCoalescer>apply(new StatePlaces(query, stateful));
       return new OneByOne(rows).coalesce(tasks, false, places, null);
     } catch (Throwable problem) {
+      Guard.passOn(problem);
       if (attachment != null) {
         attachment.guard.giveUp(Guard.Lever.TASKS, problem.toString());
       }

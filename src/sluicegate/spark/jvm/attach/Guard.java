@@ -22,7 +22,7 @@ final class Guard {
               + "[\"']?\\s*[=:]\\s*)(?:\"[^\"]*\"|'[^']*'|[^\\s,;&}\\]\"']+)",
           Pattern.CASE_INSENSITIVE);
   private static final long SLOW_NANOS = 500_000_000L;
-  private static final int MOST_SLOW = 2;
+  private static final long SLOW_AGAIN_NANOS = 600_000_000_000L;
 
   /** The levers that can be disabled independently: without TASKS, executors still follow the plan. */
   enum Lever {
@@ -40,7 +40,7 @@ final class Guard {
 
   private final Set<Lever> gone = ConcurrentHashMap.newKeySet();
   private final Set<String> said = ConcurrentHashMap.newKeySet();
-  private final Map<Lever, Integer> slow = new ConcurrentHashMap<>();
+  private final Map<Lever, Long> slowAt = new ConcurrentHashMap<>();
   private final Map<String, String> faults = new ConcurrentHashMap<>();
   private final BooleanSupplier over;
   private volatile Consumer<String> heard = line -> {};
@@ -123,12 +123,29 @@ final class Guard {
     }
   }
 
-  /** For code on the user's threads: a lever that is slow twice is disabled as if it had failed. */
+  /** For code on the user's threads: a lever that is slow twice within ten minutes is disabled as if it had failed. */
   void timed(Lever lever, long began) {
-    long took = System.nanoTime() - began;
-    if (took > SLOW_NANOS && slow.merge(lever, 1, Integer::sum) >= MOST_SLOW) {
-      giveUp(lever, "it took " + took / 1_000_000 + " ms of a query's time, twice");
+    long now = System.nanoTime();
+    if (now - began > SLOW_NANOS) {
+      Long before = slowAt.put(lever, now);
+      if (before != null && now - before < SLOW_AGAIN_NANOS) {
+        giveUp(lever, "it took " + (now - began) / 1_000_000 + " ms of a query's time, twice");
+      }
     }
+  }
+
+  /** Rethrows an interrupt: on a query's thread it is the user's stop(), not a fault of ours. */
+  static void passOn(Throwable problem) {
+    for (Throwable at = problem; at != null; at = at.getCause() == at ? null : at.getCause()) {
+      if (at instanceof InterruptedException) {
+        Guard.<RuntimeException>unchecked(problem);
+      }
+    }
+  }
+
+  @SuppressWarnings("unchecked")
+  private static <E extends Throwable> void unchecked(Throwable problem) throws E {
+    throw (E) problem;
   }
 
   void fault(String callback) throws InterruptedException {

@@ -24,6 +24,7 @@ final class PaceLever {
   synchronized void step(WantedPlan plan) throws Exception {
     given.keySet().removeIf(one -> !one.isActive());
     inForce.keySet().removeIf(one -> !one.isActive());
+    SparkInternals.forgetEnded();
     for (Queries.Query query : attachment.queries.all()) {
       StreamExecution running = query.active ? attachment.running(query.run) : null;
       if (running == null || SparkInternals.intervalMs(running) == null) {

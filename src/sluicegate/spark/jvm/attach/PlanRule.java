@@ -38,6 +38,7 @@ public final class PlanRule extends Rule<SparkPlan> {
       attachment.guard.fault("rule");
       return moved(plan, attachment);
     } catch (Throwable problem) {
+      Guard.passOn(problem);
       attachment.guard.giveUp(Guard.Lever.TASKS, problem.toString());
       return plan;
     } finally {
@@ -76,6 +77,7 @@ public final class PlanRule extends Rule<SparkPlan> {
     private final WantedPlan.Query query;
     private final long batch;
     private int stage;
+    private boolean spreads;
 
     Walk(String name, WantedPlan.Query query, long batch) {
       this.name = name;
@@ -84,6 +86,7 @@ public final class PlanRule extends Rule<SparkPlan> {
     }
 
     SparkPlan over(SparkPlan plan) {
+      spreads = query.spread() > 0 && !SparkInternals.namesFiles(plan);
       SparkPlan below = inner(plan);
       // with adaptive execution each stage is planned alone, and its root is the exchange that inner() has handled
       return SparkInternals.isExchange(plan) ? below : root(below);
@@ -93,7 +96,7 @@ public final class PlanRule extends Rule<SparkPlan> {
       if (SparkInternals.isBroadcast(plan)) {
         return plan;
       }
-      if (query.spread() > 0 && SparkInternals.spreadable(plan)) {
+      if (spreads && SparkInternals.spreadable(plan)) {
         return SparkInternals.dealtOut(plan, query.spread());
       }
       SparkPlan below = SparkInternals.withChildren(plan, this::inner);

@@ -10,8 +10,10 @@ import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.function.UnaryOperator;
 import java.util.zip.CRC32;
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
@@ -47,10 +49,20 @@ final class Queries {
 
   private final Map<String, Query> byName = new ConcurrentHashMap<>();
   private final Map<String, Query> byId = new ConcurrentHashMap<>();
+  private final Queue<String> forgotten = new ConcurrentLinkedQueue<>();
   private long count;
 
   Query byId(String id) {
     return byId.get(id);
+  }
+
+  /** The next query that is no longer described, and has not come back; null if there is none. */
+  String nextForgotten() {
+    String name = forgotten.poll();
+    while (name != null && byName.containsKey(name)) {
+      name = forgotten.poll();
+    }
+    return name;
   }
 
   Collection<Query> all() {
@@ -82,6 +94,7 @@ final class Queries {
     List<Query> ended = byName.values().stream().filter(one -> !one.active).sorted(byAge).toList();
     for (Query old : ended.subList(0, Math.max(ended.size() - MOST_ENDED, 0))) {
       byName.remove(old.name);
+      forgotten.add(old.name);
       byId.values().removeIf(one -> one == old);
     }
   }

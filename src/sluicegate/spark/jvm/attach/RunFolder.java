@@ -75,6 +75,19 @@ final class RunFolder {
     append(query, "source.jsonl", line);
   }
 
+  /** Deletes the logs of a query. */
+  void delete(String query) throws IOException {
+    Path home = path.resolve("operators").resolve(query);
+    if (Files.isDirectory(home)) {
+      try (var files = Files.list(home)) {
+        for (Path file : files.toList()) {
+          Files.deleteIfExists(file);
+        }
+      }
+      Files.deleteIfExists(home);
+    }
+  }
+
   /** Appends a logged message (failures, disabled levers), for users who do not see the driver's log. */
   void said(String what) {
     try {
@@ -91,11 +104,18 @@ final class RunFolder {
     append(log, line);
   }
 
-  private static void append(Path log, JsonNode line) throws IOException {
+  /** In one write, and on a line of its own even if a full disk has cut the line before. */
+  private static synchronized void append(Path log, JsonNode line) throws IOException {
     if (Files.exists(log) && Files.size(log) > MOST_BYTES) {
       Files.move(log, log.resolveSibling(log.getFileName() + ".1"), StandardCopyOption.REPLACE_EXISTING);
     }
-    Files.writeString(log, line + "\n", StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+    try (RandomAccessFile file = new RandomAccessFile(log.toFile(), "rw")) {
+      long end = file.length();
+      file.seek(Math.max(end - 1, 0));
+      boolean torn = end > 0 && file.read() != '\n';
+      file.seek(end);
+      file.write(((torn ? "\n" : "") + line + "\n").getBytes(StandardCharsets.UTF_8));
+    }
   }
 
   /** Reads a document; null if there is no such file. */

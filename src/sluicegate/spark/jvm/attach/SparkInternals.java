@@ -17,6 +17,10 @@ import org.apache.spark.rdd.RDD;
 import org.apache.spark.scheduler.ExecutorDecommissionInfo;
 import org.apache.spark.scheduler.TaskLocation;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.InputFileBlockLength;
+import org.apache.spark.sql.catalyst.expressions.InputFileBlockStart;
+import org.apache.spark.sql.catalyst.expressions.InputFileName;
 import org.apache.spark.sql.catalyst.plans.physical.RoundRobinPartitioning;
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
@@ -34,6 +38,7 @@ import org.apache.spark.sql.execution.exchange.Exchange;
 import org.apache.spark.sql.execution.exchange.REPARTITION_BY_NUM$;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
+import org.apache.spark.sql.execution.streaming.RealTimeTrigger;
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperator;
 import org.apache.spark.sql.execution.streaming.runtime.FileStreamSource;
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
@@ -141,6 +146,19 @@ final class SparkInternals {
     return leaf && !kafka && plan.outputPartitioning() instanceof UnknownPartitioning;
   }
 
+  /** Whether a plan asks which file a row came from, which is known only in the task that reads it. */
+  static boolean namesFiles(SparkPlan plan) {
+    return CollectionConverters.asJava(plan.expressions()).stream().anyMatch(SparkInternals::namesFile)
+        || CollectionConverters.asJava(plan.children()).stream().anyMatch(SparkInternals::namesFiles);
+  }
+
+  private static boolean namesFile(Expression one) {
+    return one instanceof InputFileName
+        || one instanceof InputFileBlockStart
+        || one instanceof InputFileBlockLength
+        || CollectionConverters.asJava(one.children()).stream().anyMatch(SparkInternals::namesFile);
+  }
+
   /** Distributes the rows of a plan round-robin over tasks, in an order that a retry reproduces. */
   static SparkPlan dealtOut(SparkPlan plan, int tasks) {
     return new ShuffleExchangeExec(
@@ -236,13 +254,19 @@ final class SparkInternals {
     }
   }
 
+  static void forgetEnded() {
+    BACK_TO_BACK.values().removeIf(one -> !one.isActive());
+  }
+
   /** Whether a query runs in Spark's continuous mode, which has no batches, so nothing is measured or moved. */
   static boolean isContinuous(StreamExecution query) {
     return !(query instanceof MicroBatchExecution);
   }
 
   private static ProcessingTimeExecutor trigger(StreamExecution query) {
-    return query instanceof MicroBatchExecution batches && batches.triggerExecutor() instanceof ProcessingTimeExecutor found
+    return query instanceof MicroBatchExecution batches
+            && !(query.trigger() instanceof RealTimeTrigger)
+            && batches.triggerExecutor() instanceof ProcessingTimeExecutor found
         ? found
         : null;
   }
@@ -336,7 +360,9 @@ final class SparkInternals {
     return client(context).decommissionExecutor(executor, why, false, false);
   }
 
-  static void kill(SparkContext context, String executor) {
-    client(context).killExecutors(CollectionConverters.asScala(List.of(executor)).toSeq(), false, false, false);
+  /** Whether it is killed: one that runs tasks is not, unless forced. */
+  static boolean kill(SparkContext context, String executor, boolean force) {
+    var one = CollectionConverters.asScala(List.of(executor)).toSeq();
+    return client(context).killExecutors(one, false, false, force).nonEmpty();
   }
 }

@@ -40,6 +40,7 @@ final class StatePlaces implements PartitionCoalescer, Serializable {
       attachment.guard.fault("places");
       return placed(attachment, parts, tasks, parent);
     } catch (Throwable problem) {
+      Guard.passOn(problem);
       attachment.guard.giveUp(Guard.Lever.PLACES, problem.toString());
       return neighbours(parts, tasks);
     } finally {

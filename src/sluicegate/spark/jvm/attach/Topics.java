@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
 import scala.jdk.javaapi.CollectionConverters;
@@ -26,7 +27,7 @@ final class Topics implements Runnable {
   private final Thread thread = new Thread(this, "sluicegate-topics");
   private final Map<String, StreamExecution> known = new ConcurrentHashMap<>();
   private final Map<String, String> problems = new ConcurrentHashMap<>();
-  private final Set<String> dated = ConcurrentHashMap.newKeySet();
+  private final Map<String, String> dated = new ConcurrentHashMap<>();
   private volatile boolean ended;
 
   Topics(Attachment attachment) {
@@ -54,6 +55,8 @@ final class Topics implements Runnable {
   }
 
   private void look() throws Exception {
+    Set<String> names = attachment.queries.all().stream().map(one -> one.name).collect(Collectors.toSet());
+    dated.keySet().retainAll(names);
     for (Queries.Query one : attachment.queries.all()) {
       StreamExecution query = one.active ? attachment.running(one.run) : null;
       StreamExecution before = query == null ? known.remove(one.name) : known.get(one.name);
@@ -69,9 +72,9 @@ final class Topics implements Runnable {
   private void look(String name, StreamExecution query) throws Exception {
     try {
       known.put(name, query);
-      if (!dated.contains(query.runId().toString())) {
+      if (!query.runId().toString().equals(dated.get(name))) {
         date(name, query);
-        dated.add(query.runId().toString());
+        dated.put(name, query.runId().toString());
       }
       ObjectNode line = line(KafkaOffsets.at(query, -1, ANSWER_MS));
       taken(query, line);
@@ -81,7 +84,7 @@ final class Topics implements Runnable {
       if (ended) {
         return;
       }
-      String told = told(problem);
+      String told = Guard.redacted(told(problem));
       attachment.guard.once("the topics of " + name + ": " + told);
       if (!told.equals(problems.put(name, told))) {
         attachment.folder.source(name, RunFolder.JSON.createObjectNode().put("at_s", now()).put("problem", told));

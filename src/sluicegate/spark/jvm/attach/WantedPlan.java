@@ -7,6 +7,8 @@ import java.util.Map;
 /** The plan in force from plan.json: tasks by query and stage, and executors. If empty, Spark runs unmodified. */
 record WantedPlan(Map<String, Query> queries, int executors) {
   static final WantedPlan NONE = new WantedPlan(Map.of(), 0);
+  private static final int MOST_SPREAD = 10_000;
+  private static final long MOST_PACE_MS = 3_600_000;
 
   /**
    * Tasks of one query. {@code stages}, by kind (scan, shuffle, state) or number, override {@code tasks}, which is for
@@ -43,9 +45,10 @@ record WantedPlan(Map<String, Query> queries, int executors) {
     if (one.path("pace_s").isNumber()) {
       long rows = one.path("most_rows").asLong(0);
       int files = one.path("most_files").asInt(0);
-      long every = Math.max(Math.round(one.path("pace_s").asDouble() * 1e3), 0);
+      long every = Math.min(Math.max(Math.round(one.path("pace_s").asDouble() * 1e3), 0), MOST_PACE_MS);
       pace = new Pace(every, rows > 0 ? rows : Long.MAX_VALUE, files > 0 ? files : Integer.MAX_VALUE);
     }
-    return new Query(one.path("processors").asInt(0), Map.copyOf(stages), byBatch, one.path("spread").asInt(0), pace);
+    int spread = Math.min(one.path("spread").asInt(0), MOST_SPREAD);
+    return new Query(one.path("processors").asInt(0), Map.copyOf(stages), byBatch, spread, pace);
   }
 }

@@ -230,7 +230,7 @@ final class Watch extends SparkListener {
     for (int at = 0; at < progress.path("sources").size(); at++) {
       JsonNode source = progress.path("sources").get(at);
       ObjectNode one = out.addObject();
-      one.put("name", Queries.shortened(source.path("description").asText("")));
+      one.put("name", Queries.shortened(Guard.redacted(source.path("description").asText(""))));
       one.put("kafka", source.path("description").asText("").startsWith("Kafka"));
       one.put("rows", source.path("numInputRows").asLong());
       if (one.path("kafka").asBoolean()) {
