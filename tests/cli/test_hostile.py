@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from sluicegate.cli.app import one_line, run
-from sluicegate.cli.checked_options import the_app, the_executors, the_load, the_rate
+from sluicegate.cli.checked_options import the_app, the_load, the_rate
 from sluicegate.cli.explain import asked_for
+from sluicegate.config.executors_text import executors_from
 from sluicegate.errors import BadInput
 
 CHAIN = """
@@ -146,10 +147,10 @@ def test_a_line_stays_one_line() -> None:
 
 
 def test_rates_and_executors_are_checked() -> None:
-    assert the_executors("3") == "3"
+    assert executors_from("3") == (3, 3)
     assert the_rate(5.0) == 5.0
     for text in ("1:2:3", "-1:2", " ", "1:1000000"):
         with pytest.raises(BadInput):
-            the_executors(text)
+            executors_from(text)
     with pytest.raises(BadInput):
         the_load(the_app("shop"), float("inf"), None)

@@ -56,3 +56,13 @@ def test_options_that_cannot_be_are_refused_before_anything_starts(options: str,
 def test_policies_shows_the_options_of_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["policies", "drs"]) == 0
     assert "t_ra_s" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["k_max=1e400", "alpha=nan", "alpha=-inf", f"k_max={'9' * 30}"])
+def test_a_number_that_nothing_can_compute_with_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="give a finite number"):
+        policy_options([text])
+
+
+def test_never_is_spelt_inf() -> None:
+    assert policy_options(["t_ra_s=inf"]) == {"t_ra_s": float("inf")}

@@ -42,20 +42,28 @@ class Sink:
     rows: list[tuple[int, float]] = field(default_factory=list)
     passed: list[tuple[int, float, float]] = field(default_factory=list)
     """Of every row of a batch after the first: the batch, the moment it was sent and the moment it was here."""
+    commits: Path | None = None
+    committed_s: dict[int, float] = field(default_factory=dict)
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         found = [(int(row.id), int(row.ms) / 1e3) for row in batch.collect()]
+        self._note_commit(number - 1)
         self.taken += len(found)
         self.gate.wait(60)
         now_s = time.time()
         self.rows += found
         self.passed += [(number, sent_s, now_s) for _, sent_s in found] if number > 0 else []
 
-    def latencies_s(self, commits: Path) -> tuple[list[float], list[float]]:
+    def _note_commit(self, number: int) -> None:
+        """While the next batch runs: Spark deletes old commits."""
+        if self.commits is not None and number >= 0:
+            self.committed_s[number] = (self.commits / str(number)).stat().st_mtime
+
+    def latencies_s(self) -> tuple[list[float], list[float]]:
         """What rows took until the sink had them, and until their batch was committed: the truth lies between."""
-        committed_s = {number: (commits / str(number)).stat().st_mtime for number, _, _ in self.passed}
+        self._note_commit(max(number for number, _, _ in self.passed))
         at_sink = [here_s - sent_s for _, sent_s, here_s in self.passed]
-        return at_sink, [committed_s[number] - sent_s for number, sent_s, _ in self.passed]
+        return at_sink, [self.committed_s[number] - sent_s for number, sent_s, _ in self.passed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +135,7 @@ def told(kafka: Broker, spark: SparkSession, record: Path) -> Story:
     topic, doomed, base = kafka.topic(PARTITIONS), kafka.topic(1), record.parent
     numbers, story = Numbers(kafka, topic, FED), Story(Sink())
     story.sink.gate.set()
+    story.sink.commits = base / "ids" / "commits"
     write_plan(record, {"ids": {"processors": 2}})
     rows = read(spark, kafka.address, topic)
     numbers.send(FED)
@@ -136,7 +145,7 @@ def told(kafka: Broker, spark: SparkSession, record: Path) -> Story:
     ]
     observer, plain = (QueryObserver.of(Layout(record), name) for name in ("ids", "plain"))
     assert until(lambda: len(batches(record, "ids")) >= 1 and len(batches(record, "plain")) >= 1, 120)
-    _steady(numbers, observer, plain, story, base / "ids" / "commits")
+    _steady(numbers, observer, plain, story)
     _held_up(numbers, observer, story)
     story.away = _away(kafka, spark, numbers, observer, record)
     assert until(lambda: len(story.sink.rows) == numbers.sent)
@@ -151,7 +160,7 @@ def told(kafka: Broker, spark: SparkSession, record: Path) -> Story:
     return story
 
 
-def _steady(numbers: Numbers, observer: QueryObserver, plain: QueryObserver, story: Story, commits: Path) -> None:
+def _steady(numbers: Numbers, observer: QueryObserver, plain: QueryObserver, story: Story) -> None:
     """Rows at a steady rate, looked at every half second."""
     observer.observe(time.time(), True, None)
     numbers.steadily(PER_S)
@@ -168,7 +177,7 @@ def _steady(numbers: Numbers, observer: QueryObserver, plain: QueryObserver, sto
     time.sleep(1.0)
     observer.observe(time.time(), True, None)
     story.estimated += observer.ages
-    story.true_s = story.sink.latencies_s(commits)
+    story.true_s = story.sink.latencies_s()
     plain.observe(time.time(), True, None)
     story.most_tasks = plain.helpful_tasks
 

@@ -14,8 +14,9 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from sluicegate.cli.checked_options import the_executors, the_rate
+from sluicegate.cli.checked_options import the_rate
 from sluicegate.cli.out import console, print_json
+from sluicegate.config.executors_text import executors_from
 from sluicegate.config.goal_text import duration_s
 from sluicegate.errors import BadInput, EnvironmentLacks
 
@@ -67,7 +68,7 @@ def chaos(
     if calm_per_s is not None:
         the_rate(calm_per_s)
     if executors is not None:
-        the_executors(executors)
+        executors_from(executors)
     if folder is not None and folder.exists() and not folder.is_dir():
         raise BadInput(f"{folder} is a file: give a folder of its own")
     if folder is not None and folder.exists() and any(folder.iterdir()):

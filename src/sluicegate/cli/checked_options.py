@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from sluicegate.lab.running.load import Load
 
 MICRO_BATCH, REAL_TIME = "micro-batch", "real-time"
-_MOST_EXECUTORS = 100_000
 _MOST_NODES = 4
 """Most nodes that a policy may take if neither --executors nor a capacity file says."""
 
@@ -96,20 +95,6 @@ def the_rate(rate_per_s: float) -> float:
         raise BadInput(f"--rate is {rate_per_s:g}: give rows a second, above 0")
     require_number(rate_per_s, "--rate", above=True)
     return rate_per_s
-
-
-def the_executors(text: str) -> str:
-    """LEAST:MOST with plain digits; what Spark is asked for must be a number it can hold.
-
-    >>> the_executors("1:4")
-    '1:4'
-    """
-    parts = text.strip().split(":")
-    if len(parts) > 2 or not all(part.isascii() and part.isdigit() for part in parts):
-        raise BadInput(f"executors is {text!r}: give LEAST:MOST, such as 1:4")
-    if any(len(part) > len(str(_MOST_EXECUTORS)) or int(part) > _MOST_EXECUTORS for part in parts):
-        raise BadInput(f"executors is {text[:40]!r}: give at most {_MOST_EXECUTORS}")
-    return text
 
 
 def the_length_s(text: str | None) -> float:

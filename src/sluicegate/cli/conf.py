@@ -38,11 +38,11 @@ def conf(
     properties: Annotated[bool, typer.Option("--properties", help="As a properties file.")] = False,
 ) -> int:
     """Print the options that attach an application: spark-submit $(sluicegate conf ...) app.py"""
-    from sluicegate.cli.checked_options import the_executors
-    from sluicegate.spark.attach.options import Options, own_promise, range_from, spark_settings
+    from sluicegate.config.executors_text import executors_from
+    from sluicegate.spark.attach.options import Options, own_promise, spark_settings
     from sluicegate.spark.attach.submit_words import Given, as_properties, as_words, joined
 
-    bounds = range_from(the_executors(executors)) if executors is not None else None
+    bounds = executors_from(executors) if executors is not None else None
     told = [own_promise(text) for text in query or ()]
     promises = dict(told)
     if len(promises) < len(told):

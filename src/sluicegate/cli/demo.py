@@ -16,7 +16,6 @@ from sluicegate.cli.checked_options import (
     is_file,
     options,
     the_app,
-    the_executors,
     the_length_s,
     the_load,
     the_policy,
@@ -25,6 +24,7 @@ from sluicegate.cli.checked_options import (
 )
 from sluicegate.cli.out import place_for
 from sluicegate.cli.wanted import LOCAL, GroundAsked, Wanted, the_home
+from sluicegate.config.executors_text import executors_from
 from sluicegate.errors import BadInput
 
 _PAGE = "sluicegate-demo.html"
@@ -73,7 +73,7 @@ def demo(
     from sluicegate.cli.one_run import Telling, run_and_tell
 
     if executors is not None:
-        the_executors(executors)
+        executors_from(executors)
     if cluster and (master != LOCAL or executors):
         raise BadInput("--cluster brings its own master and executors: leave --master and --executors out")
     length_s, chosen = the_length_s(length or (_CLUSTER_LENGTH if cluster else _LENGTH)), the_app(app)

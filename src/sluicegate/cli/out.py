@@ -45,7 +45,7 @@ def place_for(path: Path) -> Path:
     """The path of a page, refused before the work starts if it cannot be written."""
     there = path if path.exists() else path.absolute().parent
     if path.is_dir() or not os.access(there, os.W_OK):
-        raise BadInput(f"{path}: no page can be written there; choose another place")
+        raise BadInput(f"{path}: cannot be written (no such folder, or no right to); choose another place")
     return path
 
 

@@ -14,7 +14,6 @@ from sluicegate.cli.checked_options import (
     the_app,
     the_capacity,
     the_cycle_s,
-    the_executors,
     the_history,
     the_length_s,
     the_load,
@@ -30,6 +29,7 @@ from sluicegate.cli.checked_options import (
 )
 from sluicegate.cli.out import place_for
 from sluicegate.cli.wanted import BUNDLED_LENGTH, CYCLE, LOCAL, REAL_TIME_POLICY, GroundAsked, Wanted, the_home
+from sluicegate.config.executors_text import executors_from
 from sluicegate.errors import BadInput
 from sluicegate.runlog.plan_file import MOST_PROCESSORS
 
@@ -164,7 +164,7 @@ def run(
     slots = the_slots(chosen, policy, operators, mapper, routing, slot_tasks, executors)
     cores = slot_tasks if mapper else executor_cores
     if executors is not None:
-        the_executors(executors)
+        executors_from(executors)
     asked = GroundAsked(master, executors, cores, {**slots.conf, **the_settings(conf or [])})
     wanted = Wanted(
         chosen,

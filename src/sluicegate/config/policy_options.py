@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from sluicegate.domain.topology import LARGEST
 from sluicegate.errors import BadInput
 
 
@@ -17,7 +18,11 @@ def policy_options(texts: Iterable[str]) -> dict[str, object]:
         name, equals, value = text.strip().partition("=")
         if not name or not equals or not value:
             raise BadInput(f"policy option {text!r}: give NAME=VALUE, such as t_ra_s=30 (see `sluicegate policies`)")
-        found[name.strip()] = _value(value.strip())
+        given = _value(value.strip())
+        # inf in letters means never (DRS's t_ra_s=inf); NaN is refused with what is too large
+        if isinstance(given, int | float) and value.strip() != "inf" and not abs(given) <= LARGEST:
+            raise BadInput(f"policy option {text.strip()[:60]!r}: give a finite number, at most {LARGEST:g}")
+        found[name.strip()] = given
     return found
 
 

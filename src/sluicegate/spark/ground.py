@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from sluicegate.config.executors_text import executors_from
 from sluicegate.domain import Shape
 from sluicegate.errors import BadInput, EnvironmentLacks
 from sluicegate.runlog.plan_file import PlanFile
@@ -95,7 +96,7 @@ def ground_of(master: str, executors: str | None = None, executor_cores: int = 1
     )
     if executors is None:
         return Ground(url, basis)
-    shape = Shape(executor_cores, *_range(executors))
+    shape = Shape(executor_cores, *executors_from(executors))
     settings = {
         **basis,
         "spark.executor.instances": str(shape.least),
@@ -113,10 +114,3 @@ def _own_cluster(master: str) -> Cluster | None:
     if name != OWN_CLUSTER:
         return None
     return Cluster(Path(folder) if colon else default_folder())
-
-
-def _range(text: str) -> tuple[int, int]:
-    least, colon, most = text.partition(":")
-    if not (least.isdigit() and (most.isdigit() or not colon)):
-        raise BadInput(f"--executors is {text!r}: give LEAST:MOST, such as 1:4")
-    return int(least), int(most or least)

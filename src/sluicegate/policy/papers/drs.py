@@ -101,8 +101,10 @@ class Drs:
             if (value := getattr(self, what)) is not None:
                 require_number(value, what, above=True)
         require(self.t_ra_s is None or self.t_ra_s >= 0, f"t_ra_s is {self.t_ra_s}: give seconds, 0 or more")
-        require(self.k_max is None or self.k_max >= 1, f"k_max is {self.k_max}: give at least 1 processor")
-        require(self.n_m >= 1, f"n_m is {self.n_m}: give 1 or more")
+        for what in ("k_max", "n_m", "w"):
+            value = getattr(self, what)
+            whole = value is None or (isinstance(value, int) and value >= 1)
+            require(whole, f"{what} is {value}: give a whole number, 1 or more")
         require(self.alpha is None or self.w is None, "alpha and w: give one of them")
         both = self.t_max_s is not None and self.t_min_s is not None
         require(not both or (self.t_min_s or 0) < (self.t_max_s or 0), "t_min_s must be below t_max_s")

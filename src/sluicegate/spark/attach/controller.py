@@ -59,6 +59,7 @@ class AttachController:
         self._executors: int | None = None
         self._written: dict[str, dict[str, object]] = {}
         self._told: tuple[int | None, int] | None = None
+        self._sojourn: dict[str, float | None] | None = None
         self.acts = application.touches and not self._options.observes_only
         if not self.acts:
             layout.plan.unlink(missing_ok=True)
@@ -227,12 +228,13 @@ class AttachController:
             return parts[0]
         ages = [age for lane in lanes if lane.name not in self._options.own_slo for age in lane.observer.ages]
         rows = sum(weight for _, weight in ages)
-        mean_s = sum(age * weight for age, weight in ages) / rows if rows else None
-        sojourn = {"mean_s": mean_s, **{f"p{q}_s": quantile_s(ages, q / 100) for q in (50, 95, 99)}} if rows else None
+        if rows:  # else the last one stays, as for a single query: batches may take longer than a look
+            mean_s = sum(age * weight for age, weight in ages) / rows
+            self._sojourn = {"mean_s": mean_s, **{f"p{q}_s": quantile_s(ages, q / 100) for q in (50, 95, 99)}}
         return {
             "at_s": round(now_s, 3),
             **{what: _sum(parts, what) for what in ("arrivals_per_s", "throughput_per_s", "backlog_rows")},
-            "sojourn": sojourn,
+            "sojourn": self._sojourn,
             "predicted_mean_s": None,
             "forecast": None,
             **{what: _union(parts, what) for what in ("running", "pace_s", "operators")},

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sluicegate.config.executors_text import executors_from
 from sluicegate.config.goal_text import goal_from
 from sluicegate.errors import BadInput
 from sluicegate.policy.catalogue import live_policy_entry
@@ -81,7 +82,7 @@ class Options:
         own = {name: () if texts == (NO_PROMISE,) else texts for name, texts in own.items()}
         return cls(
             slo=_texts(settings.get("slo", "")),
-            executors=range_from(settings["executors"]) if settings.get("executors") else None,
+            executors=executors_from(settings["executors"]) if settings.get("executors") else None,
             policy=settings.get("policy") or "sluicegate",
             observe=settings.get("observe", "").lower() in _YES,
             query_slo=own,
@@ -154,17 +155,6 @@ def own_promise(text: str) -> tuple[str, tuple[str, ...]]:
     if not (name and equals and promise):
         raise BadInput(f"query {text!r}: write NAME=GOAL, for example clicks=p95=2s, or NAME=none to leave it alone")
     return name, () if promise == NO_PROMISE else _texts(promise)
-
-
-def range_from(text: str) -> tuple[int, int]:
-    """
-    >>> range_from("1:4"), range_from("3")
-    ((1, 4), (3, 3))
-    """
-    least, colon, most = text.strip().partition(":")
-    if not (least.isdigit() and (most.isdigit() or not colon)):
-        raise BadInput(f"executors is {text!r}: give LEAST:MOST, such as 1:4")
-    return int(least), int(most or least)
 
 
 def _texts(text: str) -> tuple[str, ...]:

@@ -11,8 +11,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from sluicegate.config.executors_text import executors_from
 from sluicegate.errors import BadInput
-from sluicegate.spark.attach.options import PREFIX, Options, own_promise, range_from
+from sluicegate.spark.attach.options import PREFIX, Options, own_promise
 
 _ASKED = ("slo", "executors", "policy", "observe", "pace", "split")
 """Settings that every attach replaces; the folder and SLOs of single queries stay until others are given."""
@@ -63,7 +64,7 @@ def detach(spark: SparkSession) -> None:
 
 def _bounds(executors: tuple[int, int] | str | None) -> tuple[int, int] | None:
     if isinstance(executors, str):
-        return range_from(executors)
+        return executors_from(executors)
     two = isinstance(executors, tuple | list) and [type(one) for one in executors] == [int, int]
     if executors is not None and not two:
         raise BadInput(f"executors is {executors!r}: give the fewest and the most, such as (1, 4)")
