@@ -1,10 +1,39 @@
-"""For programs that a test sends Ctrl-C."""
+"""Programs that a test sends Ctrl-C."""
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+SLUICEGATE = str(Path(sys.executable).parent / "sluicegate")
 
 
 def hears_ctrl_c() -> None:
     """As ``preexec_fn``: a shell lets what it starts in the background ignore Ctrl-C, maybe the tests themselves."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@contextmanager
+def sluicegate_in(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """The command, started in ``folder`` in a process group of its own, as a terminal would; it ends with the block."""
+    process = subprocess.Popen(
+        [SLUICEGATE, *words],
+        cwd=folder,
+        env={**os.environ, "SLUICEGATE_HOME": str(folder / "home"), "TMPDIR": str(folder), "NO_COLOR": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=hears_ctrl_c,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)

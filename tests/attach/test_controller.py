@@ -338,3 +338,77 @@ def test_the_rehearsal_of_a_controller_leaves_neither_plan_nor_log(tmp_path: Pat
     controller.rehearse()
     assert controller.lanes == {}
     assert not any(path.exists() for path in (layout.plan, layout.decisions, layout.ticks))
+
+
+def test_tasks_that_fill_every_slot_do_not_ask_for_more_executors(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "run", {"query.fast.slo": "p95=4s", "executors": "1:9"})
+    load, executors = {"fast": 150.0, "other": 20.0}, 1
+    driver.write(T0, load, {"fast": 1, "other": 200})
+    layout = Layout(driver.folder)
+    controller = AttachController(layout, Application.read(layout))
+    for look in range(1, 40):
+        told = plan(driver.folder) if layout.plan.exists() else {}
+        executors = told.get("executors") or executors
+        k = told.get("operators", {}).get("fast", {}).get("processors", 1)
+        driver.write(T0 + 2.0 * look, load, {"fast": k, "other": 200}, executors)
+        controller.step(T0 + 2.0 * look)
+    assert plan(driver.folder)["executors"] <= 4
+
+
+def scanned(
+    driver: Driver, controller: AttachController, load: float, natural: int, looks: int, first: int = 1
+) -> None:
+    """A query that only scans, in at most ``natural`` tasks."""
+    executors = 1
+    for look in range(first, first + looks):
+        told = plan(driver.folder) if (driver.folder / "plan.json").exists() else {}
+        executors = told.get("executors") or executors
+        tasks = min(told.get("operators", {}).get("clicks", {}).get("stages", {}).get("scan", natural), natural)
+        driver.stages = [{"tasks": tasks, "behind_shuffle": False, "run_s": 1.0}]
+        driver.write(T0 + 2.0 * look, {"clicks": load}, {"clicks": tasks}, executors)
+        nodes = json.loads((driver.folder / "pipeline.json").read_text())
+        for node in nodes["nodes"]:
+            node["stateful"] = False
+        (driver.folder / "pipeline.json").write_text(json.dumps(nodes))
+        controller.step(T0 + 2.0 * look)
+
+
+def scanner(tmp_path: Path, load: float, natural: int) -> tuple[Driver, AttachController]:
+    driver = Driver(tmp_path / "run", {"slo": "p95=4s", "executors": "1:6"})
+    driver.write(T0, {"clicks": load}, {"clicks": natural})
+    layout = Layout(driver.folder)
+    return driver, AttachController(layout, Application.read(layout))
+
+
+def test_a_scan_that_began_with_few_tasks_gets_more_when_its_batches_have_more(tmp_path: Path) -> None:
+    driver, controller = scanner(tmp_path, 150.0, 2)
+    scanned(driver, controller, 150.0, 2, 20)
+    scanned(driver, controller, 550.0, 8, 40, first=21)
+    assert plan(driver.folder)["operators"]["clicks"]["processors"] > 2
+
+
+def test_a_batch_with_fewer_files_than_tasks_planned_is_no_disobedience(tmp_path: Path) -> None:
+    driver, controller = scanner(tmp_path, 350.0, 4)
+    scanned(driver, controller, 350.0, 4, 20)
+    scanned(driver, controller, 350.0, 1, 80, first=21)
+    assert controller.lanes["clicks"].movable
+
+
+def test_what_a_trigger_interval_lets_wait_leaves_less_time_for_a_batch(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=15s", "executors": "1:8"})
+    driver.trigger_s = 10.0
+    played(driver, 40, {"clicks": 300.0})
+    # 3,000 rows in 15 * 0.9 - 9.5 = 4 s at 200 rows/s each
+    assert plan(driver.folder)["operators"]["clicks"]["processors"] >= 4
+
+
+def test_executors_of_a_query_that_ended_stay_for_the_settle_window(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=4s", "executors": "1:9"})
+    controller = played(driver, 40, {"clicks": 150.0, "views": 380.0})
+    before, told = plan(driver.folder)["executors"], list[int]()
+    for look in range(41, 56):
+        k = plan(driver.folder)["operators"]["clicks"]["processors"]
+        driver.write(T0 + 2.0 * look, {"clicks": 150.0}, {"clicks": k}, before)
+        controller.step(T0 + 2.0 * look)
+        told.append(plan(driver.folder)["executors"])
+    assert told[5] == before > told[-1]

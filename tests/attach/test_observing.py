@@ -77,3 +77,18 @@ def test_the_load_of_kafka_is_what_the_topic_grows_by_though_batches_take_less(t
     seen = saturated(tmp_path, topic).observe(120.0, True, None)
     assert seen.arrivals_per_s == pytest.approx(TRUE_PER_S, rel=0.05)
     assert seen.backlog_rows == pytest.approx(18.0 * TRUE_PER_S - 9 * TAKEN)
+
+
+def test_files_in_a_folder_that_is_not_listed_are_load(tmp_path: Path) -> None:
+    observer = saturated(tmp_path, {"files": lambda batch, at_s: [[at_s, 4]]})
+    assert observer.observe(120.0, True, None, None).arrivals_per_s == pytest.approx(TAKEN / EVERY_S, rel=0.1)
+
+
+def test_rows_that_wait_for_the_trigger_are_no_backlog(tmp_path: Path) -> None:
+    observer = saturated(tmp_path, {"files": lambda batch, at_s: [[at_s, 4]]})
+    came = tuple((second, 5, 0) for second in range(120))
+    observer.observe(119.0, True, None, FilesSeen(119.0, 0, None, came))
+    observer.last = {**(observer.last or {}), "trigger_s": 60.0}
+    seen = observer.observe(120.0, True, None, FilesSeen(120.0, 290, 61.0, came))
+    assert seen.backlog_rows == pytest.approx(290 * 90)
+    assert seen.operators["clicks"].queue_rows == 0.0

@@ -6,16 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from tests.ctrl_c import hears_ctrl_c
+from tests.ctrl_c import sluicegate_in
 
-SLUICEGATE = str(Path(sys.executable).parent / "sluicegate")
 KEYS = {
     "app",
     "policy",
@@ -34,25 +31,8 @@ KEYS = {
 }
 
 
-@contextmanager
-def demo(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Started in ``folder``, in a process group of its own, as a terminal would; nothing of it outlives a test."""
-    process = subprocess.Popen(
-        [SLUICEGATE, "demo", "--no-browser", "--no-dashboard", *arguments],
-        cwd=folder,
-        env={**os.environ, "SLUICEGATE_HOME": str(folder / "home"), "TMPDIR": str(folder), "NO_COLOR": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=hears_ctrl_c,
-    )
-    with process:
-        try:
-            yield process
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+def demo(folder: Path, *arguments: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    return sluicegate_in(folder, "demo", "--no-browser", "--no-dashboard", *arguments)
 
 
 def all_gone(group: int, limit_s: float = 60.0) -> bool:

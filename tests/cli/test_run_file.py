@@ -6,22 +6,19 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from tests.ctrl_c import hears_ctrl_c
+from tests.ctrl_c import sluicegate_in
 
 from sluicegate.cli.app import run
 from sluicegate.runlog.batch_log import BatchRecord, Tail
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.edges.folder import FolderEdge
 
-SLUICEGATE = str(Path(sys.executable).parent / "sluicegate")
 APP = """
 import pyarrow as pa
 from sluicegate import Pipeline
@@ -39,24 +36,8 @@ app = App("my_rows", make, rows, calm_per_s=50.0, slo="mean=60s")
 """
 
 
-@contextmanager
-def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [SLUICEGATE, "run", "app.py", *arguments],
-        cwd=folder,
-        env={**os.environ, "SLUICEGATE_HOME": str(folder / "home"), "TMPDIR": str(folder), "NO_COLOR": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=hears_ctrl_c,
-    )
-    with process:
-        try:
-            yield process
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+def started(folder: Path, *arguments: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    return sluicegate_in(folder, "run", "app.py", *arguments)
 
 
 def wait_for(path: Path, process: subprocess.Popen[str], limit_s: float = 600.0) -> None:

@@ -112,6 +112,21 @@ def test_visits_behind_a_saturated_operator_stay_as_they_were() -> None:
     assert state.learned.visits[1] == pytest.approx(known, rel=0.01)
 
 
+def test_rows_of_a_backlog_that_arrive_after_the_load_has_ended_teach_no_visits() -> None:
+    """The source is nearly silent while its last rows still pass: their ratio is no selectivity."""
+    state = loop.start(settings_for("mc-stream", GUESSED, Goal(mean_s=3.0), Limits(budget=40), Timing(LOOK_S)))
+    world = World(split=4, follow=6)
+    for _ in range(15):
+        state, _ = loop.tick(state, world.look(), world.now_s)
+    known, rate_per_s = float(state.learned.visits[1]), RATE_PER_S
+    for _ in range(30):
+        world.now_s, rate_per_s = world.now_s + LOOK_S, rate_per_s / 2
+        drained = OperatorObservation(arrivals_per_s=RATE_PER_S * COPIES, service_per_s=MU_PER_S)
+        seen = {"split": OperatorObservation(arrivals_per_s=rate_per_s, service_per_s=MU_PER_S), "follow": drained}
+        state, _ = loop.tick(state, Observation(world.now_s, rate_per_s, dict(world.running), seen), world.now_s)
+    assert state.learned.visits[1] == pytest.approx(known, rel=0.25)
+
+
 def test_mc_stream_keeps_its_first_plan_when_it_is_refused() -> None:
     """Refused at the first look (a rescale was under way), it must not be forgotten at the second."""
     settings = settings_for("mc-stream", GUESSED, Goal(), Limits(), Timing(LOOK_S))

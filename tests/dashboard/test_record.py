@@ -25,7 +25,7 @@ def read(folder: Path) -> Record:
 def test_a_run_is_read_whole_and_then_only_what_is_new(tmp_path: Path) -> None:
     write_run(tmp_path, ticks=50)
     record, heard = read(tmp_path), list[str]()
-    record.told = lambda kind, document: heard.append(kind)
+    record.publish = lambda kind, document: heard.append(kind)
     assert len(record.history) == 50
     record.look()
     assert heard == []
@@ -132,7 +132,7 @@ def test_a_broken_description_is_one_clear_line(tmp_path: Path, text: str) -> No
 def test_an_operator_that_fails_is_told_when_it_begins_and_when_it_is_over(tmp_path: Path) -> None:
     write_run(tmp_path, ticks=3)
     record, heard = read(tmp_path), list[Any]()
-    record.told = lambda kind, document: heard.append((kind, document))
+    record.publish = lambda kind, document: heard.append((kind, document))
     failing = Failing("count", 17, 88.0, 5, 5, "TimeoutError: timed out", "service", 108.0)
     for now, metric in (([failing], True), ([], False)):
         write_failures(tmp_path / "failures.json", now)

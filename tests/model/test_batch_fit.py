@@ -63,3 +63,9 @@ def test_learning_leaves_what_was_known_untouched_and_ignores_the_unusable() -> 
     assert (fits.sums == before).all()
     assert fits.learn({"a": (Batch(0.0, 2, 1.0), Batch(5.0, 0, 1.0), Batch(5.0, 1, 0.0))}) is fits
     assert fits.learn({"stranger": batches(3, (2,))}) is fits
+
+
+def test_a_guess_does_not_slow_what_was_measured() -> None:
+    fits = BatchFits.start((Operator("a", 1000.0, batch=BatchCosts(0.5, 0.1)),))
+    seen = tuple(Batch(5e5, 1, 1.0, 0.5) for _ in range(50))
+    assert fits.learn({"a": seen}).law("a").service_per_s == pytest.approx(1e6, rel=0.1)

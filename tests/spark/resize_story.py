@@ -95,9 +95,13 @@ def killed_at_work(executors: Executors, application: str) -> str:
     while (victim := caught_at_work(executors, application)) is None:
         if time.monotonic() > until:
             raise TimeoutError(f"no executor was at work in {PATIENCE_S} s")
-    if not wait_until(lambda: victim not in executors.ids() and executors.count() == have, PATIENCE_S, 0.1):
+    if not wait_until(lambda: has_replaced(executors, victim, have), PATIENCE_S, 0.1):
         raise TimeoutError(f"no executor in the place of the killed one in {PATIENCE_S} s")
     return victim
+
+
+def has_replaced(executors: Executors, victim: str, have: int) -> bool:
+    return victim not in {executor.id for executor in executors.all()} and executors.count() == have
 
 
 def caught_at_work(executors: Executors, application: str) -> str | None:

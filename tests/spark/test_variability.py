@@ -46,3 +46,22 @@ def test_service_varies_as_the_task_time_a_row_does_and_cold_or_untimed_batches_
         1, [batch(100, 1.0), batch(100, 3.0)] * 4 + [batch(100, 90.0, cold=True), batch(100, None), batch(0, 5.0)]
     )
     assert seen.service_scv == pytest.approx(0.25)
+
+
+def test_exponential_task_times_have_a_variability_of_one() -> None:
+    rng, seen = np.random.default_rng(1), Variability()
+    found = []
+    for _ in range(100):
+        seen.take(1, [batch(1, float(time_s)) for time_s in rng.exponential(0.01, 50)])
+        found.append(seen.service_scv)
+    told = [scv for scv in found if scv is not None]
+    assert sum(told) / len(told) == pytest.approx(1.0, abs=0.1)
+
+
+def test_one_batch_has_no_variability_and_work_of_no_time_none_either() -> None:
+    seen = Variability()
+    seen.take(1, [batch(100, 1.0)])
+    assert seen.service_scv is None
+    seen = Variability()
+    seen.take(1, [batch(100, 0.0)] * 8)
+    assert seen.service_scv is None

@@ -38,10 +38,10 @@ def advise(
     goal, place = (goal_from(slo) if slo else None), (html and place_for(html))
     found: list[tuple[str, tuple[Advice, ...]]] = []
     for log in logs:
-        with progress_bar(f"reading {log.name}", quiet=json_out) as told:
-            app = read_application(events(log, lambda done, total: told(done / max(total, 1))))
-        with progress_bar(f"advising {app.name}", quiet=json_out) as told:
-            found.append((app.name, advice_of(app, goal, told)))
+        with progress_bar(f"reading {log.name}", quiet=json_out) as progress:
+            app = read_application(events(log, lambda done, total: progress(done / max(total, 1))))
+        with progress_bar(f"advising {app.name}", quiet=json_out) as progress:
+            found.append((app.name, advice_of(app, goal, progress)))
     if json_out:
         print_json({"queries": [as_document(name, one) for name, advices in found for one in advices]})
     else:

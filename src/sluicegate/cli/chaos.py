@@ -75,7 +75,7 @@ def chaos(
         raise BadInput(f"{folder} is not empty: chaos needs a folder of its own")
     out = None if json_out else Console(stderr=True, highlight=False)
 
-    def told(line: str) -> None:
+    def progress(line: str) -> None:
         if out is not None:
             out.print(escape(line), soft_wrap=True)
 
@@ -86,7 +86,7 @@ def chaos(
         kind_named(query)
         wanted = attached_faults(faults)
         with _home(folder) as home:
-            verdict = attached_chaos(query, seconds, seed, wanted, home, master, most, told)
+            verdict = attached_chaos(query, seconds, seed, wanted, home, master, most, progress)
         return _tell(_document(app, seed, master, verdict), verdict, home, folder is None, json_out)
     cluster = _cluster(master)
     asked = Asked(
@@ -102,7 +102,7 @@ def chaos(
         disk_mb,
     )
     with _home(folder) as home:
-        verdict = under_faults(asked, home, told)
+        verdict = under_faults(asked, home, progress)
     return _tell(_document(app, seed, master, verdict), verdict, home, folder is None, json_out)
 
 

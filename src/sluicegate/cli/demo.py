@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import tempfile
+import webbrowser
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
-from sluicegate.cli.beside import PageBeside
 from sluicegate.cli.checked_options import (
     is_file,
     options,
@@ -25,6 +28,7 @@ from sluicegate.cli.checked_options import (
 from sluicegate.cli.out import place_for
 from sluicegate.cli.wanted import LOCAL, GroundAsked, Wanted, the_home
 from sluicegate.config.executors_text import executors_from
+from sluicegate.dashboard.child import Dashboard
 from sluicegate.errors import BadInput
 
 _PAGE = "sluicegate-demo.html"
@@ -90,7 +94,7 @@ def demo(
         processors=processors or _BEGINS.get(app),
     )
     telling = Telling(json_out, place_for(html) if html else _page())
-    beside = PageBeside(dashboard, port, browser and not json_out, telling.progress)
+    beside = _DashboardBeside(dashboard, port, browser and not json_out, telling.progress)
     with _own_cluster() if cluster else nullcontext(GroundAsked(master, executors)) as ground:
         wanted = Wanted(
             chosen,
@@ -126,3 +130,38 @@ def _own_cluster() -> Iterator[GroundAsked]:
             yield GroundAsked(f"cluster:{folder}", _EXECUTORS, _WORKER_CORES)
         finally:
             cluster.down()
+
+
+@dataclass(frozen=True, slots=True)
+class _DashboardBeside:
+    """Runs the dashboard next to the demo and opens it in a browser; its address is printed to ``out``."""
+
+    dashboard: bool
+    port: int
+    browser: bool
+    out: Console | None
+
+    def __call__(self, folder: Path) -> AbstractContextManager[object]:
+        return self._shown(folder)
+
+    @contextmanager
+    def _shown(self, folder: Path) -> Iterator[None]:
+        if not self.dashboard:
+            yield
+            return
+        with Dashboard(folder, port=self.port) as served:
+            self._say(f"watch it at {served.url}")
+            if self.browser and _has_desktop():
+                webbrowser.open(served.url)
+            yield
+
+    def _say(self, text: str) -> None:
+        if self.out is not None:
+            self.out.print(text, soft_wrap=True, markup=False)
+
+
+def _has_desktop() -> bool:
+    """Whether there is a desktop: without one, a text browser would take over this terminal."""
+    if sys.platform in ("darwin", "win32"):
+        return "SSH_CONNECTION" not in os.environ
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -15,7 +15,7 @@ from sluicegate.errors import BadInput
 from sluicegate.report.explained import Explained, explained
 from sluicegate.report.figures import clock, promise, rate, seconds
 from sluicegate.report.plain_words import meaning, plain
-from sluicegate.runlog.decision_text import changed
+from sluicegate.runlog.log_text import changed
 from sluicegate.runlog.run_record import RunRecord, read_record
 from sluicegate.runlog.runs import find_run
 
@@ -55,7 +55,7 @@ def asked_for(words: Sequence[str], folder: Path | None) -> tuple[int | None, Pa
     numbers = [word for word in words if word.isascii() and word.isdigit() and len(word) < _DIGITS]
     runs = [word for word in words if word not in numbers]
     if len(numbers) > 1:
-        raise BadInput(f"decisions {' and '.join(numbers)}: explain tells of one, give one")
+        raise BadInput(f"decisions {' and '.join(numbers)}: give one, explain takes no more")
     if len(runs) + (folder is not None) > 1:
         given = [*runs, *([str(folder)] if folder is not None else [])]
         raise BadInput(f"{' and '.join(given)}: give the number of a decision and the folder of one run")

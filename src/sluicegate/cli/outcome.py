@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from sluicegate.report.figures import promise, seconds
-from sluicegate.runlog.decision_text import changed
+from sluicegate.runlog.log_text import changed
 
 if TYPE_CHECKING:
     from sluicegate.lab.running.outcome import Outcome

@@ -12,8 +12,8 @@ from rich.markup import escape
 
 from sluicegate.report.figures import clock, rate, seconds
 from sluicegate.runlog.batch_log import Tail
-from sluicegate.runlog.decision_text import changed
 from sluicegate.runlog.failures import Failing, read_failures
+from sluicegate.runlog.log_text import changed
 from sluicegate.runlog.run_record import measured_s
 
 _EVERY_S = 5.0

@@ -42,10 +42,10 @@ def repartition(
     if stateful.undo_interrupted(place):
         _say(f"{place}: an earlier repartition was interrupted; it is undone first", json_out)
     settings = stateful.settings_for(stateful.stopped(place))
-    with status("starting Spark", quiet=json_out) as told:
+    with status("starting Spark", quiet=json_out) as progress:
         spark = spark_session(master, {"spark.plugins": "", **settings}, "sluicegate repartition")
         try:
-            done = stateful.repartition(spark, place, partitions, told)
+            done = stateful.repartition(spark, place, partitions, progress)
         finally:
             spark.stop()
     if json_out:

@@ -23,7 +23,7 @@ from sluicegate.errors import BadInput
 from sluicegate.lab.replay.page import replay_page
 from sluicegate.lab.replay.players import names_from
 from sluicegate.lab.replay.replay import PlayJobs, ReplayOptions, Result, TraceReport, play
-from sluicegate.lab.replay.replay import Progress as Told
+from sluicegate.lab.replay.replay import Progress as ReplayProgress
 from sluicegate.lab.replay.replay import replay as replay_traces
 from sluicegate.lab.replay.world import DEFAULT_POINTS, DEFAULT_SAID, protocol_named, truth_of
 from sluicegate.report.figures import seconds
@@ -74,8 +74,8 @@ def replay(
     if workers < 1:
         raise BadInput(f"cores is {workers}: give at least 1")
     loads = [(name, trace.values) for name, trace in read.items()]
-    with _bar() as told, _players(master) as play_jobs:
-        reports = replay_traces(loads, truth_of(points), options, workers, told, play_jobs)
+    with _bar() as progress, _players(master) as play_jobs:
+        reports = replay_traces(loads, truth_of(points), options, workers, progress, play_jobs)
     document = as_document(options, said, read, reports)
     document["wall_s"] = round(time.perf_counter() - began, 3)
     if html is not None:
@@ -200,7 +200,7 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 
 @contextmanager
-def _bar() -> Iterator[Told]:
+def _bar() -> Iterator[ReplayProgress]:
     """A progress bar on standard error where that is a terminal; standard output belongs to the answer."""
     columns = (TextColumn("replaying"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     terminal = Console(stderr=True)

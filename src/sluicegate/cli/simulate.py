@@ -23,8 +23,8 @@ from sluicegate.domain import Topology
 from sluicegate.errors import BadInput
 from sluicegate.lab.simulate.arrivals import poisson
 from sluicegate.lab.simulate.microbatch import SPARK_BATCH
-from sluicegate.lab.simulate.result import SimulationResult
 from sluicegate.lab.simulate.scenario import Load
+from sluicegate.lab.simulate.simulation import SimulationResult
 from sluicegate.lab.simulate.simulation import simulate as run
 from sluicegate.model.ways import in_batches
 from sluicegate.report.figures import rate, seconds

@@ -17,13 +17,12 @@ from rich.table import Table
 from sluicegate.cli.out import console, print_json
 from sluicegate.errors import SluicegateError
 from sluicegate.report.figures import clock, promise, rate, seconds, share
-from sluicegate.runlog.decision_text import changed
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.joined import Link, links, neighbours
 from sluicegate.runlog.layout import Layout
+from sluicegate.runlog.log_text import changed, topic_lines
 from sluicegate.runlog.run_record import FIGURES, RunRecord, measured_s, read_record
 from sluicegate.runlog.runs import find_run
-from sluicegate.runlog.topics_text import topic_lines
 from sluicegate.spark.edges.folder import FolderEdge
 
 DEAD_LETTERS = "dead_letters"

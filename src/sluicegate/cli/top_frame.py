@@ -11,7 +11,7 @@ from rich.text import Text
 
 from sluicegate.cli.status import attached_lines, failing_lines, headline, held
 from sluicegate.report.figures import clock, rate, seconds, share
-from sluicegate.runlog.decision_text import changed
+from sluicegate.runlog.log_text import changed
 from sluicegate.runlog.run_record import Line, RunRecord, measured_s
 
 _BLOCKS, _PLAIN = " ▁▂▃▄▅▆▇█", " .:-=+*#@"

@@ -20,8 +20,8 @@ def verify(
     """Check a pipeline's folder: manifests, checksums, checkpoints against edges, state against commits."""
     from sluicegate.spark.pipeline.verify import verify as look_through
 
-    with progress_bar("checking", quiet=json_out) as told:
-        found = look_through(folder, repair, told)
+    with progress_bar("checking", quiet=json_out) as progress:
+        found = look_through(folder, repair, progress)
     if json_out:
         print_json({"sound": found.sound, **asdict(found)})
         return 0 if found.sound else 1

@@ -13,7 +13,7 @@ The rules, in the order in which they are checked:
 6. dead band      an operator's change of at most ``dead_band`` of its processors is skipped, unless its utilisation
                   requires it
 7. no escalation  the last increase did not help, though every operator keeps up: no further increase until the load
-                  has risen
+                  has risen; not for an operator below its least
 8. cool-down      T_ra: ``cooldown_s`` since the last move, and since the start
 9. it pays        gain over ``horizon_s`` against pause and catch-up, in slot-seconds
 
@@ -63,7 +63,9 @@ def govern(ledger: Ledger, request: Request, rules: Rules, limits: Limits) -> tu
     want, notes = kept, (*cut, *settling, *hot, *idle)
     if all(want[name] == stays for name, stays in request.stays.items()):
         return ledger, Verdict(request.stays, (), notes)
-    blocked = _no_escalation(ledger, request, want, rules) or _cool_down(ledger, request, rules)
+    short = any(have < limits.least_for(name) for name, have in request.have.items())
+    blocked = None if short else _no_escalation(ledger, request, want, rules)
+    blocked = blocked or _cool_down(ledger, request, rules)
     blocked = blocked or _must_pay(request, want, rules)
     if blocked:
         return ledger, Verdict(request.stays, (), (*notes, blocked))

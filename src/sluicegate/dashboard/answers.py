@@ -13,6 +13,7 @@ from sluicegate.dashboard.sampling import Floats, Ints, bucket_starts, extremes,
 
 _NAMED = 8
 """Most operators with a colour of their own; more could not be distinguished."""
+_MOST_DECISIONS = 50
 
 
 def run_document(record: Record) -> Document:
@@ -32,10 +33,10 @@ def run_document(record: Record) -> Document:
     }
 
 
-def decisions_before(record: Record, before: int | None, most: int = 50) -> list[Document]:
-    """Decisions, newest first; with ``before``, only those with a lower number."""
+def decisions_before(record: Record, before: int | None) -> list[Document]:
+    """The newest ``_MOST_DECISIONS`` decisions, newest first; with ``before``, only those with a lower number."""
     newest_first = (d for d in reversed(record.decisions) if before is None or d["number"] < before)
-    return list(islice(newest_first, most))
+    return list(islice(newest_first, _MOST_DECISIONS))
 
 
 def series_document(record: Record, from_s: float, to_s: float, points: int, operator: str | None) -> Document:

@@ -19,7 +19,7 @@ from sluicegate.runlog.joined import joined, neighbours
 from sluicegate.runlog.layout import Layout
 
 Document = dict[str, Any]
-Told = Callable[[str, Document], None]
+Publish = Callable[[str, Document], None]
 DOCUMENTS = ("control", "what_if", "outcome", "failures")
 _KEPT_DECISIONS = 500
 _KEPT_FLEET = 200
@@ -27,11 +27,11 @@ _MAPPINGS = ("running", "operators", "sojourn", "pace_s", "forecast")
 
 
 class Record:
-    """The state of a run; ``told`` is called with everything new once the existing files have been read."""
+    """The state of a run; ``publish`` is called with everything new once the existing files have been read."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.told: Told = lambda kind, document: None
+        self.publish: Publish = lambda kind, document: None
         self._begin(description_in(Layout(folder)))
 
     def _begin(self, description: Description) -> None:
@@ -111,7 +111,7 @@ class Record:
 
     def _tell(self, kind: str, document: Document) -> None:
         if self.caught_up:
-            self.told(kind, document)
+            self.publish(kind, document)
 
 
 class _Lines:

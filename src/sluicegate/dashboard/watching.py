@@ -21,7 +21,7 @@ class Watching:
         self.record, self.news = record, news
         self.on_end: Callable[[], None] = lambda: None
         self._parent = parent
-        record.told = self._tell
+        record.publish = self._tell
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

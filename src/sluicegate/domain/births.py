@@ -10,7 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sluicegate.domain.goal import Goal
+
 MOST = 48
+_WINDOW_S = 10.0
+"""A promise is judged over all rows published in the same window of this length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +81,28 @@ def quantile_s(ages: Iterable[tuple[float, float]], share: float) -> float | Non
         if seen >= wanted - 1e-9:
             return age
     return None
+
+
+def kept_share(ages: Iterable[tuple[float, float, float]], goal: Goal) -> float | None:
+    """Share of rows published in windows in which every latency promise was kept; ``None`` without a promise.
+
+    ``ages`` are (time of publication, age, rows).
+
+    >>> kept_share([(1.0, 2.0, 30.0), (11.0, 9.0, 10.0)], Goal(mean_s=3.0))
+    0.75
+    """
+    bounds = goal.latency_bounds
+    if not bounds:
+        return None
+    windows: dict[int, list[tuple[float, float]]] = {}
+    for published_s, age_s, rows in ages:
+        windows.setdefault(int(published_s // _WINDOW_S), []).append((age_s, rows))
+    kept = total = 0.0
+    for found in windows.values():
+        weight = sum(rows for _, rows in found)
+        if weight > 0:
+            measured = {"mean": sum(age_s * rows for age_s, rows in found) / weight}
+            measured |= {what: quantile_s(found, int(what[1:]) / 100) or 0.0 for what in bounds if what != "mean"}
+            total += weight
+            kept += weight if all(measured[what] <= bound for what, bound in bounds.items()) else 0.0
+    return kept / total if total else 1.0

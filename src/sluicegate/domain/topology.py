@@ -248,10 +248,6 @@ class Topology:
     def operator(self, name: str) -> Operator:
         return self.operators[self.index[name]]
 
-    def upstream(self, name: str) -> tuple[str, ...]:
-        """The operators that feed ``name``."""
-        return tuple(e.origin for e in self.inner_edges if e.target == name)
-
     def share_of(self, source: str) -> float:
         return self.source_shares.get(source, 1.0)
 

@@ -95,7 +95,8 @@ class Arma:
     def forecast(self, memory: ArmaMemory, steps: int) -> Forecast | None:
         require(steps >= 1, f"steps is {steps}: forecast at least 1")
         fitted = memory.fit
-        if fitted is None:
+        # fitted to a constant load that is none any more: no forecast until the next fit
+        if fitted is None or (not any(fitted.order) and not is_flat(memory.values)):
             return None
         state = innovations(memory.values - fitted.mean_per_s, fitted.phi, fitted.theta)[2]
         mean = fitted.mean_per_s + ahead_of(state, fitted.phi, steps)

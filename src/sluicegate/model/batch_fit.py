@@ -43,7 +43,6 @@ class BatchLaw:
     per_task_s: float
     service_per_s: float
     service_rsd: float
-    residual_s: float
     batches: float
 
 
@@ -106,8 +105,8 @@ class BatchFits:
         """The law of each operator: fitted if it has finished a batch, else its declared figures."""
         solved = _solve_all(self.sums, self.prior, _PRIOR_BATCHES).tolist()
         return {
-            name: BatchLaw(max(o, _LEAST_S), c, 1 / slope, min(error / slope, 1.0), residual, seen)
-            for name, (o, c, slope, error, residual, seen) in zip(self.names, solved, strict=True)
+            name: BatchLaw(max(o, _LEAST_S), c, 1 / slope, min(error / slope, 1.0), seen)
+            for name, (o, c, slope, error, seen) in zip(self.names, solved, strict=True)
         }
 
 
@@ -132,12 +131,12 @@ def _take_in(sums: Floats, rows: Floats, forget: float) -> None:
 
 @njit(cache=True)
 def _solve_all(sums: Floats, prior: Floats, weight: float) -> Floats:
-    """Per operator: o, c, 1/mu, standard error of 1/mu, residual deviation, batches seen."""
-    out = np.empty((len(sums), 6))
+    """Per operator: o, c, 1/mu, standard error of 1/mu, batches seen."""
+    out = np.empty((len(sums), 5))
     for i in range(len(sums)):
         seen = sums[i, 13]
         if seen == 0.0:
-            out[i] = np.array([prior[i, 0], prior[i, 1], prior[i, 2], 0.25 * prior[i, 2], 0.0, 0.0])
+            out[i] = np.array([prior[i, 0], prior[i, 1], prior[i, 2], 0.25 * prior[i, 2], 0.0])
             continue
         slope, slope_error = _slope_of_tasks(sums[i, 14:], prior[i, 2], weight)
         matrix, vector = sums[i, :9].copy().reshape(3, 3), sums[i, 9:12]
@@ -158,7 +157,7 @@ def _solve_all(sums: Floats, prior: Floats, weight: float) -> Floats:
             left = sums[i, 12] - 2.0 * np.sum(theta * vector) + np.sum(theta * (matrix @ theta))
             residual = math.sqrt(max(left, 0.0) / max(seen - 3.0, 1.0))
         error = slope_error if slope > 0.0 else residual * math.sqrt(max(inverse[2, 2], 0.0))
-        out[i] = np.array([theta[0], theta[1], theta[2], error, residual, seen])
+        out[i] = np.array([theta[0], theta[1], theta[2], error, seen])
     return out
 
 
@@ -168,6 +167,7 @@ def _slope_of_tasks(sums: Floats, prior: float, weight: float) -> tuple[float, f
     count, x, xx, y, xy, yy = sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]
     if count < 1.0 or xx <= 0.0:
         return 0.0, 0.0
+    prior = min(prior, y / max(x, 1e-300))  # a row costs at most what the tasks took per row: a guess must not slow it
     # prior: t near zero and 1/mu near the topology's value, each with the weight of a hundredth of a batch
     a, c = count * (1.0 + weight), xx * (1.0 + weight / count)
     slope = (a * (xy + weight * xx / count * prior) - x * y) / max(a * c - x * x, 1e-300)

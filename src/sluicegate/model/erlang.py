@@ -12,13 +12,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from sluicegate.errors import BadInput
-
-Floats = NDArray[np.float64]
 
 
 @njit(cache=True)

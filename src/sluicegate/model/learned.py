@@ -46,6 +46,8 @@ class Learned:
     visits: Floats
     lessons: Floats
     nodes: NodeLaw
+    usual_per_s: float = 0.0
+    """The pipeline's rate in the measurements of visits, the older the less it weighs."""
     service_rsd: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -70,11 +72,35 @@ class Learned:
         )
         same = all(a is b for a, b in zip(operators, self.topology.operators, strict=True))
         topology = self.topology if same else self.topology.with_operators(operators)
-        reach, lessons = _visits(self.visits, self.lessons, topology, smoothed)
+        reach, lessons, usual_per_s = self._visits(topology, smoothed)
         if reach is not self.visits:
             topology = with_visits(topology, reach)
         nodes = self.nodes.after(raw, topology)
-        return Learned(topology, fits, scatter, reach, lessons, nodes, self._errors(laws, errors))
+        return Learned(topology, fits, scatter, reach, lessons, nodes, usual_per_s, self._errors(laws, errors))
+
+    def _visits(self, topology: Topology, seen: Observation) -> tuple[Floats, Floats, float]:
+        """Measured rows that reach each operator per row of the pipeline's rate, their number, and the usual rate.
+
+        An operator's arrivals are used while all operators upstream of it keep up, whether or not it does itself;
+        downstream of one that does not, too few rows arrive, so the known value stays. The declared value counts as one
+        measurement, later ones weigh at least 1 - ``_FORGET_VISITS``, times the square of the load's share of the usual
+        load: after it has ended, rows of its backlog still arrive downstream, and there are none to relate them to.
+        """
+        rate = pipeline_rate(topology, seen.arrivals_per_s or 0.0)
+        if not rate:
+            return self.visits, self.lessons, self.usual_per_s
+        measured = _or_nan([o.arrivals_per_s for o in seen.all_of(topology.names)])
+        carried = np.array([seen.running.get(o.name, 1) * o.service_per_s for o in topology.operators])
+        behind = _behind(topology, self.visits >= KEEPS_UP * carried / rate)
+        valid = ~behind & (measured > 0.0)
+        if not valid.any():
+            return self.visits, self.lessons, self.usual_per_s
+        weight = min(rate / self.usual_per_s, 1.0) ** 2 if self.usual_per_s > 0 else 1.0
+        counted = self.lessons + weight * valid
+        gain = weight * np.maximum(1.0 / (counted + 1.0), 1.0 - _FORGET_VISITS)
+        reach = np.where(valid, self.visits + gain * (measured / rate - self.visits), self.visits)
+        usual_per_s = self.usual_per_s or rate
+        return reach, counted, usual_per_s + (1.0 - _FORGET_VISITS) * (rate - usual_per_s)
 
     def _errors(self, laws: Mapping[str, BatchLaw], scattered: Floats) -> Mapping[str, float]:
         """Standard errors: from the batch law for operators in batches, else from the scatter of measurements."""
@@ -84,27 +110,6 @@ class Learned:
                 law = laws.get(operator.name)
                 out[operator.name] = law.service_rsd if law else self.service_rsd.get(operator.name, 0.0)
         return out
-
-
-def _visits(known: Floats, lessons: Floats, topology: Topology, seen: Observation) -> tuple[Floats, Floats]:
-    """Measured rows that reach each operator per row of the pipeline's rate, and the number of measurements of each.
-
-    An operator's arrivals are used while all operators upstream of it keep up, whether or not it does itself;
-    downstream of one that does not, too few rows arrive, so the known value stays. The declared value counts as one
-    measurement, later ones weigh at least 1 - ``_FORGET_VISITS``.
-    """
-    rate = pipeline_rate(topology, seen.arrivals_per_s or 0.0)
-    if not rate:
-        return known, lessons
-    measured = _or_nan([o.arrivals_per_s for o in seen.all_of(topology.names)])
-    carried = np.array([seen.running.get(o.name, 1) * o.service_per_s for o in topology.operators])
-    behind = _behind(topology, known >= KEEPS_UP * carried / rate)
-    valid = ~behind & (measured > 0.0)
-    if not valid.any():
-        return known, lessons
-    counted = lessons + valid
-    gain = np.maximum(1.0 / (counted + 1.0), 1.0 - _FORGET_VISITS)
-    return np.where(valid, known + gain * (measured / rate - known), known), counted
 
 
 def _behind(topology: Topology, saturated: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -132,20 +137,24 @@ def with_visits(topology: Topology, reach: Floats) -> Topology:
     >>> [edge.selectivity for edge in with_visits(two, np.array([1.0, 10.0])).edges]
     [1.0, 10.0]
     """
-    index, inflow = topology.index, np.zeros(len(reach))
+    index, inflow, feeding = topology.index, np.zeros(len(reach)), np.zeros(len(reach))
     for edge in topology.edges:
         if not is_sink(edge.target):
             origin = topology.share_of(edge.origin) if is_source(edge.origin) else reach[index[edge.origin]]
             inflow[index[edge.target]] += origin * edge.selectivity
+            feeding[index[edge.target]] += origin
     fed = inflow > 0
     factor = np.where(fed, reach / np.where(fed, inflow, 1.0), 1.0)
-    if (np.abs(factor - 1.0) <= _EDGES_OFF).all():
+    if (np.abs(visits(topology) - reach) <= _EDGES_OFF * reach).all():
         return topology
 
     def scaled(edge: Edge) -> Edge:
         if is_sink(edge.target):
             return edge
-        return replace(edge, selectivity=float(edge.selectivity * factor[index[edge.target]]))
+        at = index[edge.target]
+        if not fed[at]:  # declared as 0: in equal parts from all that could feed it
+            return replace(edge, selectivity=float(reach[at] / feeding[at])) if feeding[at] > 0 else edge
+        return replace(edge, selectivity=float(edge.selectivity * factor[at]))
 
     return replace(topology, edges=tuple(scaled(edge) for edge in topology.edges))
 

@@ -129,7 +129,7 @@ def _refuse_loops_that_grow(names: tuple[str, ...], routing: csr_array[np.float6
             loop = ", ".join(repr(names[i]) for i in part[:6])
             gain = f" {_spectral_radius(routing[part][:, part]):.3g}" if len(part) <= _DENSE_LOOP else ""
             raise BadInput(
-                f"loop through {loop} has gain{gain} >= 1: rows multiply for ever; "
+                f"loop through {loop} has gain{gain} >= 1: rows multiply without bound; "
                 "lower the selectivity of one of its edges until the gain is below 1"
             )
 

@@ -39,7 +39,7 @@ def one_way(topology: Topology, returning: Mapping[str, float] | None = None) ->
     selectivities of the edges that lead back are used.
     """
     back = {e: e.selectivity if returning is None else returning.get(e.target, 0.0) for e in topology.edges_back}
-    onward = Counter(edge.origin for edge in topology.edges if edge not in back)
+    onward = Counter(edge.origin for edge in topology.edges if edge not in back and edge.selectivity > 0)
     wanted: dict[str, float] = defaultdict(float)
     for edge, share in back.items():
         wanted[edge.origin] += share
@@ -49,9 +49,10 @@ def one_way(topology: Topology, returning: Mapping[str, float] | None = None) ->
         again = min(asked, MOST_RETURNING)
         if edge in back:
             return back[edge] * again / asked if asked > 0 else 0.0
-        return (1.0 - again) / onward[edge.origin]
+        return (1.0 - again) / onward[edge.origin] if edge.selectivity > 0 else 0.0
 
-    return replace(topology, edges=tuple(replace(e, selectivity=sent(e)) for e in topology.edges if sent(e) > 0))
+    kept = (edge for edge in topology.edges if edge not in back or sent(edge) > 0)
+    return replace(topology, edges=tuple(replace(edge, selectivity=sent(edge)) for edge in kept))
 
 
 def passages(topology: Topology) -> Floats:

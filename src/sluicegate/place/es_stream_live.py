@@ -37,6 +37,8 @@ class EsNodesMemory:
     leaving: tuple[str, ...] = ()
     rate_per_s: float = 0.0
     why: str = ""
+    waiting: tuple[tuple[str, str], ...] = ()
+    """Operator and host of each instance that stays on a loaded node until the node requested for it is up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,12 @@ def move_by_nodes(
         leaving=tuple(host for host in memory.leaving if host in ground.slots),
         rate_per_s=max(memory.rate_per_s, ground.arrivals_per_s),
     )
-    board = _Board(topology, ground, limits, kept_places(ground, running, memory.leaving), memory.leaving)
-    missing, reasons, taken = 0, list[str](), list(memory.taken)
+    kept, falls = kept_places(ground, running, memory.leaving), _falls(memory, ground, trigger)
+    if falls:
+        memory = replace(memory, waiting=())
+    waiting, taken, reasons = _to_requested(memory, ground, kept)
+    missing = len(waiting)
+    board = _Board(topology, ground, limits, kept, memory.leaving)
     for name in topology.order:
         while len(board.places[name]) < running[name]:
             found, reason = board.put(name)
@@ -86,12 +92,13 @@ def move_by_nodes(
             if found is None and not board.fall_back(name):
                 missing += running[name] - len(board.places[name]) - 1  # no slot for the others either
                 break
+            if found is None:
+                waiting.append((name, board.places[name][-1]))
             if found is not None and found not in taken and reason.startswith("bottleneck"):
                 taken.append(found)
     if missing:
         memory = replace(memory, leaving=(), rate_per_s=ground.arrivals_per_s)
     elif not reasons and not memory.leaving:
-        falls = ground.arrivals_per_s < (1 - trigger) * memory.rate_per_s
         rule = nodes_to_release(board.nodes, falls, taken, limits)
         unused = board.unused() if falls else ()
         leaving = board.spare((*unused, *(rule.nodes if isinstance(rule, Shrink) else ())), sum(running.values()))
@@ -104,7 +111,32 @@ def move_by_nodes(
         reasons.append(memory.why)
     places = {name: tuple(hosts) for name, hosts in board.places.items()}
     nodes = math.ceil(missing / max(ground.slots.values(), default=1))  # an added node takes as many as its slots
-    return replace(memory, taken=tuple(taken)), Moved(places, nodes, memory.leaving, tuple(reasons))
+    memory = replace(memory, taken=tuple(taken), waiting=tuple(waiting))
+    return memory, Moved(places, nodes, memory.leaving, tuple(reasons))
+
+
+def _falls(memory: EsNodesMemory, ground: WhatRuns, trigger: float) -> bool:
+    return ground.arrivals_per_s < (1 - trigger) * memory.rate_per_s
+
+
+def _to_requested(
+    memory: EsNodesMemory, ground: WhatRuns, kept: dict[str, list[str]]
+) -> tuple[list[tuple[str, str]], list[str], list[str]]:
+    """Move instances to the nodes requested for them that are up; returns those that wait on, taken nodes, reasons."""
+    waiting, taken, reasons = list[tuple[str, str]](), list(memory.taken), list[str]()
+    for name, host in memory.waiting:
+        if host not in kept.get(name, ()):
+            continue
+        used = {at for hosts in kept.values() for at in hosts}
+        fresh = next((at for at in ground.slots if at not in used and at not in memory.leaving), None)
+        if fresh is None:
+            waiting.append((name, host))
+            continue
+        del kept[name][len(kept[name]) - 1 - kept[name][::-1].index(host)]
+        kept[name].append(fresh)
+        taken.append(fresh)
+        reasons.append(f"{name}: {fresh}, requested for it, is up: moves there from {host}")
+    return waiting, taken, reasons
 
 
 class _Board:

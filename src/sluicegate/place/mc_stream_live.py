@@ -110,7 +110,9 @@ def move_online(
     if rules is None or reasons or placed.missing or ground.now_s - (memory.moved_at_s or 0.0) < wait_s:
         memory = replace(memory, leaving=leaving, moved_at_s=ground.now_s if reasons else memory.moved_at_s)
         return memory, Moved(_hosts(topology, now), 0, leaving, (*reasons, *_released(leaving)))
-    found = redeploy(topology, now, Measured(_loads(ground, placed.slots), ground.edges_per_s), ground.late, rules)
+    # a task occupies a slot, however little of a core it uses
+    whole = topology.with_operators(tuple(replace(o, cpu=1.0, memory=0.0, profile=None) for o in topology.operators))
+    found = redeploy(whole, now, Measured(_loads(ground, placed.slots), ground.edges_per_s), ground.late, rules)
     places = _hosts(topology, found.placement)
     used = {host for hosts in places.values() for host in hosts}
     empty = tuple(vm.name for vm in fleet if vm.name not in used) if not ground.late else ()

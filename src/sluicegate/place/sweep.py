@@ -1,4 +1,4 @@
-"""Helpers of the thread mappers: tasks in order with their bundles, and the slots of a fleet as numbers."""
+"""The order in which thread mappers place bundles, task by task in sweeps, and the slots of a fleet as numbers."""
 
 from __future__ import annotations
 

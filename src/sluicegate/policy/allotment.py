@@ -149,7 +149,7 @@ def _profile(situation: Situation, operator: Operator) -> tuple[TaskProfile, str
 
 def _bounds(limits: Limits, name: str) -> tuple[int, int]:
     most = limits.most_for(name)
-    return min(limits.least, most), most
+    return min(limits.least_for(name), most), most
 
 
 def _rate(rates: Mapping[str, float], name: str) -> float:

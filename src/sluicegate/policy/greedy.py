@@ -66,8 +66,10 @@ def greedy_path(stations: Stations, limits: Limits, budget: int, until_mean_s: f
 
 
 def ample(stations: Stations, limits: Limits) -> int:
-    """A total above which more processors have no effect: four times the offered load and 64 more per operator."""
-    return int(min(4 * stations.offered.sum() + 64 * len(stations.names), float(limits.most * len(stations.names))))
+    """A total above which more have no effect: the least, four times the offered load and 64 more per operator."""
+    least = sum(limits.least_for(name) for name in stations.names)
+    most = sum(limits.most_for(name) for name in stations.names)
+    return int(min(4 * stations.offered.sum() + 64 * len(stations.names) + least, float(most)))
 
 
 def _most(stations: Stations, limits: Limits) -> Counts:

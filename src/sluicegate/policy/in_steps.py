@@ -64,7 +64,7 @@ class InSteps:
             left_s = (step + 1) * self.every_s - self.lead_s - situation.now_s
             why = (f"held: the next decision is in {left_s:.3g} s",)
             held = replace(
-                proposal_within(kept.processors, why, situation),
+                proposal_within(kept.processors, why, situation, kept.feasible),
                 bundles=kept.bundles,
                 slots=kept.slots,
                 nodes=kept.nodes,

@@ -115,7 +115,9 @@ def useful_rate(situation: Situation) -> float | None:
     """
     seen, topology = situation.observation, situation.topology
     reached = [(name, float(v)) for name, v in zip(topology.names, visits(topology), strict=True) if v > 0]
-    rates = [(seen.of(name).service_per_s, seen.running.get(name, 0) / v) for name, v in reached]
+    # the time of a batch includes planning and commit: of operators in batches the law's rate counts, once it is fitted
+    batched = {o.name: o.service_per_s for o in topology.operators if o.batch and seen.of(o.name).service_per_s}
+    rates = [(batched.get(n, seen.of(n).service_per_s), seen.running.get(n, 0) / v) for n, v in reached]
     carried = [rate * each for rate, each in rates if rate is not None]
     least = min(carried, default=0.0)
     return least if len(carried) == len(reached) and 0 < least < math.inf else None

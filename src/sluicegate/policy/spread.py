@@ -27,7 +27,8 @@ def spread(topology: Topology, total: int, limits: Limits | None = None) -> dict
         for operator, v in zip(topology.operators, visits(topology).tolist(), strict=True)
     ]
     most = [limits.most_for(name) for name in topology.names]
-    count = _sure_of(total, per_processor, limits.least, most)
+    least = [limits.least_for(name) for name in topology.names]
+    count = _sure_of(total, per_processor, least, most)
     heap = [(count[i] * rate, i) for i, rate in enumerate(per_processor) if count[i] < most[i]]
     heapq.heapify(heap)
     for _ in range(total - sum(count)):
@@ -42,15 +43,15 @@ def spread(topology: Topology, total: int, limits: Limits | None = None) -> dict
     return dict(zip(topology.names, count, strict=True))
 
 
-def _sure_of(total: int, per_processor: list[float], least: int, most: list[int]) -> list[int]:
-    """A lower bound of each operator's count: its share, rounded down, of the total less ``least + 1`` per operator.
+def _sure_of(total: int, per_processor: list[float], least: list[int], most: list[int]) -> list[int]:
+    """A lower bound of each operator's count: its share, rounded down, of the total less its least and one more.
 
     With it the loop that adds single processors takes about as many steps as there are operators, not ``total``.
     """
     need = [1 / rate for rate in per_processor]
-    spare, whole = max(total - len(need) * (least + 1), 0), sum(need)
+    spare, whole = max(total - sum(least) - len(need), 0), sum(need)
     shares = [int(spare * n / whole) if 0 < whole < math.inf else 0 for n in need]
-    return [min(max(share, least), cap) for share, cap in zip(shares, most, strict=True)]
+    return [min(max(share, low), cap) for share, low, cap in zip(shares, least, most, strict=True)]
 
 
 def sustained_per_s(topology: Topology, processors: dict[str, int]) -> float:

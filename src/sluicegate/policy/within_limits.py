@@ -75,7 +75,8 @@ def affordable(goal: Goal, limits: Limits) -> Limits:
 
 
 def _allowed(name: str, wanted: Mapping[str, int], limits: Limits) -> int:
-    return min(limits.most_for(name), max(limits.least, wanted.get(name, limits.least)))
+    least = limits.least_for(name)
+    return min(limits.most_for(name), max(least, wanted.get(name, least)))
 
 
 def _over_budget(total: int, kept: int, budget: int) -> str:

@@ -10,6 +10,7 @@ from sluicegate.report.svg import Points
 from sluicegate.runlog.run_record import Line, RunRecord, measured_s
 
 _POINTS = 400
+_LEAD_STEPS = 2
 """Most points of a line: more than about one every two pixels shows nothing more."""
 
 
@@ -30,16 +31,16 @@ def _largest(points: Points) -> tuple[float, float | None]:
     return points[0][0], max(known) if known else None
 
 
-def forecast_for(record: RunRecord, line: str, lead: int = 2) -> Points:
-    """The forecast made ``lead`` steps before, at the time it was made for; ``line`` is low, mean or high."""
+def forecast_for(record: RunRecord, line: str) -> Points:
+    """The forecast made ``_LEAD_STEPS`` before, at the time it was made for; ``line`` is low, mean or high."""
     found: list[tuple[float, float | None]] = []
     end_s = lasted_s(record)
     for tick in record.ticks:
         told = tick.get("forecast") or {}
         values = told.get(f"{line}_per_s") or []
-        if len(values) >= lead and told.get("step_s"):
-            at_s = float(tick["at_s"]) - record.began_s + lead * float(told["step_s"])
-            found.append((at_s, float(values[lead - 1])))
+        if len(values) >= _LEAD_STEPS and told.get("step_s"):
+            at_s = float(tick["at_s"]) - record.began_s + _LEAD_STEPS * float(told["step_s"])
+            found.append((at_s, float(values[_LEAD_STEPS - 1])))
     return [(at_s, value) for at_s, value in found if at_s <= end_s]
 
 

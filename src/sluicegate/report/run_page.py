@@ -14,7 +14,7 @@ from sluicegate.report.run_figures import kept_share, lasted_s, mean_of, slot_se
 from sluicegate.report.run_script import run_script
 from sluicegate.report.svg import Frame
 from sluicegate.report.topology_picture import topology_picture
-from sluicegate.runlog.decision_text import change_text
+from sluicegate.runlog.log_text import change_text
 from sluicegate.runlog.run_record import Line, RunRecord
 
 _DESK, _PHONE = Frame(), Frame(width=390, height=200, left=46, right=22)

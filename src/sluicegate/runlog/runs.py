@@ -21,7 +21,6 @@ from pathlib import Path
 
 from sluicegate.errors import BadInput
 from sluicegate.runlog.files import read_if_there, write_whole
-from sluicegate.runlog.home import home_folder
 from sluicegate.runlog.process_birth import born
 
 _KEPT = 10
@@ -47,6 +46,12 @@ class Run:
     @property
     def there(self) -> bool:
         return (Path(self.folder) / "pipeline.json").exists()
+
+
+def home_folder() -> Path:
+    """Where sluicegate keeps what is in no run's own folder: ``$SLUICEGATE_HOME``, or ``~/.sluicegate``."""
+    home = os.environ.get("SLUICEGATE_HOME")
+    return Path(home) if home else Path.home() / ".sluicegate"
 
 
 def runs_folder() -> Path:

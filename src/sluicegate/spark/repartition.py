@@ -27,7 +27,7 @@ from sluicegate.spark.edges.offsets import last_batch, last_committed
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _UNDO = "sluicegate-repartition.json"
-Told = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 class StateDiffers(SluicegateError):
@@ -113,7 +113,7 @@ def settings_for(found: Stopped) -> dict[str, str]:
 
 
 def repartition(
-    spark: SparkSession, checkpoint: Path, partitions: int, told: Told = lambda text: None
+    spark: SparkSession, checkpoint: Path, partitions: int, progress: Progress = lambda text: None
 ) -> Repartitioned:
     """Change the number of state partitions of a stopped query; on any failure the checkpoint is restored."""
     if partitions < 1:
@@ -121,20 +121,20 @@ def repartition(
     found = stopped(checkpoint)
     if found.partitions == partitions:
         raise BadInput(f"the state of {checkpoint} has {partitions} partitions already")
-    copy = copied(checkpoint, found.batch, told)
+    copy = copied(checkpoint, found.batch, progress)
     # written before anything changes, so that a killed repartition can be undone too
     (copy / _UNDO).write_text(json.dumps({"batch": found.batch, "partitions": partitions}), encoding="utf-8")
-    told("counting the state before")
+    progress("counting the state before")
     try:
         before = _sums(spark, checkpoint)
     except (PySparkException, Py4JError) as problem:
         shutil.rmtree(copy)
         raise BadInput(f"the state of {checkpoint} cannot be read: {_line(problem)}") from problem
-    told(f"repartitioning {sum(one.rows for one in before):,} rows of state")
+    progress(f"repartitioning {sum(one.rows for one in before):,} rows of state")
     try:
         manager: Any = spark._streamingCheckpointManager
         manager.repartition(str(checkpoint), partitions, False)
-        told("checking the state after")
+        progress("checking the state after")
         _check(before, _sums(spark, checkpoint))
         now = stopped(checkpoint).partitions  # of the batch that Spark added for it
         if now != partitions:
@@ -200,7 +200,7 @@ def copy_of(checkpoint: Path, batch: int) -> Path:
     return checkpoint.with_name(f"{checkpoint.name}.before-{batch}")
 
 
-def copied(checkpoint: Path, batch: int, told: Told) -> Path:
+def copied(checkpoint: Path, batch: int, progress: Progress) -> Path:
     """Copy the checkpoint, through a draft and a rename, so that a partial copy is never used."""
     copy = copy_of(checkpoint, batch)
     draft = copy.with_name(f"{copy.name}.draft")
@@ -211,7 +211,7 @@ def copied(checkpoint: Path, batch: int, told: Told) -> Path:
             f"{checkpoint} holds {size / 1e9:.2f} GB, and a copy with the new state needs twice that; "
             f"{free / 1e9:.2f} GB are free: make room"
         )
-    told(f"copying {size / 1e6:,.0f} MB to {copy}")
+    progress(f"copying {size / 1e6:,.0f} MB to {copy}")
     shutil.rmtree(copy, ignore_errors=True)
     shutil.rmtree(draft, ignore_errors=True)
     try:

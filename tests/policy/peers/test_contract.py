@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.policy.peers.driving import driven
 
 from sluicegate.domain import (
     Batch,
@@ -18,7 +19,6 @@ from sluicegate.domain import (
     Observation,
     Operator,
     OperatorObservation,
-    Proposal,
     Situation,
     Topology,
 )
@@ -104,22 +104,14 @@ def histories(draw: st.DrawFn) -> list[Situation]:
     return situations
 
 
-def _driven(policy: Policy[Any], situations: list[Situation]) -> list[Proposal]:
-    memory, proposals = policy.start(), []
-    for situation in situations:
-        memory, proposal = policy.propose(memory, situation)
-        proposals.append(proposal)
-    return proposals
-
-
 @pytest.mark.parametrize("policy", PEERS, ids=lambda policy: policy.name)
 @settings(max_examples=20, deadline=None)
 @given(situations=histories())
 def test_a_peer_keeps_the_limits_gives_reasons_and_repeats_itself(
     policy: Policy[Any], situations: list[Situation]
 ) -> None:
-    proposals = _driven(policy, situations)
-    assert proposals == _driven(policy, situations)
+    proposals = driven(policy, situations)
+    assert proposals == driven(policy, situations)
     for situation, proposal in zip(situations, proposals, strict=True):
         bounds, names = situation.limits, situation.topology.names
         floors = {name: min(bounds.least, bounds.most_for(name)) for name in names}

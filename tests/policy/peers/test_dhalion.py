@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.policy.peers.driving import driven
 
 from sluicegate.domain import Edge, Limits, Observation, Operator, OperatorObservation, Proposal, Situation, Topology
 from sluicegate.errors import BadInput
@@ -20,12 +21,7 @@ def _at(
 
 
 def _drive(situations: list[Situation]) -> list[Proposal]:
-    policy = Dhalion()
-    memory, proposals = policy.start(), []
-    for situation in situations:
-        memory, proposal = policy.propose(memory, situation)
-        proposals.append(proposal)
-    return proposals
+    return driven(Dhalion(), situations)
 
 
 def _sizes(situations: list[Situation]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.policy.peers.driving import driven
 
 from sluicegate.domain import Edge, Limits, Observation, Operator, OperatorObservation, Proposal, Situation, Topology
 from sluicegate.errors import BadInput
@@ -18,12 +19,7 @@ def _at(now_s: float, utilisation: float | None, running: int, limits: Limits | 
 
 
 def _drive(situations: list[Situation]) -> list[Proposal]:
-    policy = Hpa(target=0.5)
-    memory, proposals = policy.start(), []
-    for situation in situations:
-        memory, proposal = policy.propose(memory, situation)
-        proposals.append(proposal)
-    return proposals
+    return driven(Hpa(target=0.5), situations)
 
 
 def _sizes(situations: list[Situation]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.policy.peers.driving import driven
 
 from sluicegate.domain import Edge, Limits, Observation, Operator, OperatorObservation, Proposal, Situation, Topology
 from sluicegate.errors import BadInput
@@ -18,12 +19,7 @@ def _at(now_s: float, lag: float | None, running: int = 4, total: float | None =
 
 
 def _drive(situations: list[Situation]) -> list[Proposal]:
-    policy = Keda(lag_threshold_rows=100.0, partitions=16)
-    memory, proposals = policy.start(), []
-    for situation in situations:
-        memory, proposal = policy.propose(memory, situation)
-        proposals.append(proposal)
-    return proposals
+    return driven(Keda(lag_threshold_rows=100.0, partitions=16), situations)
 
 
 def _sizes(situations: list[Situation]) -> list[int]:

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from tests.spark.edges.checking import check_data
 
 from sluicegate.domain.births import Births
-from sluicegate.spark.edges.chain import check_reader, check_writer
+from sluicegate.spark.edges.chain import check_reader, check_writer, read_mark, write_mark
 from sluicegate.spark.edges.file_sums import BLOCK_BYTES, sums_of
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.manifest import DataFile
-from sluicegate.spark.edges.marks import read_mark, write_mark
 from sluicegate.spark.edges.offsets import next_of, offset_of
 from sluicegate.spark.edges.spoiled import EdgeSpoiled
 

@@ -12,10 +12,10 @@ import numpy as np
 from sluicegate.control.loop import Settings
 from sluicegate.control.settings import Timing, settings_for
 from sluicegate.domain import Batch, BatchCosts, Edge, Goal, Limits, Operator, Topology
-from sluicegate.domain.births import quantile_s
+from sluicegate.domain.births import kept_share, quantile_s
 from sluicegate.errors import BadInput
 from sluicegate.lab.advise.logged import LoggedApplication, LoggedQuery
-from sluicegate.lab.advise.walk import OPERATOR, Load, Walked, fewest, fixed, kept_share, walk
+from sluicegate.lab.advise.walk import OPERATOR, Load, Walked, fewest, fixed, walk
 from sluicegate.model.batch_fit import BatchFits, BatchLaw
 from sluicegate.model.state_stores import StoresSeen
 from sluicegate.model.state_stores import advice as stores_advice
@@ -55,13 +55,13 @@ class Advice:
 
 
 def advise(
-    app: LoggedApplication, goal: Goal | None, told: Callable[[float], None] = lambda share: None
+    app: LoggedApplication, goal: Goal | None, progress: Callable[[float], None] = lambda share: None
 ) -> tuple[Advice, ...]:
     """One advice per query; without a ``goal`` the latency that the query had becomes the promise."""
     found = []
     for number, query in enumerate(app.queries):
         found.append(_advice(app, query, goal))
-        told((number + 1) / len(app.queries))
+        progress((number + 1) / len(app.queries))
     return tuple(found)
 
 
@@ -95,7 +95,7 @@ def _advice(app: LoggedApplication, query: LoggedQuery, goal: Goal | None) -> Ad
         smallest_fixed=small,
         peers=walked,
         load=load,
-        reasons=_reasons(app, query, law, load, ours, small, kept, goal is None, mean_slots),
+        reasons=_reasons(app, query, law, load, ours, small, goal is None, mean_slots),
     )
 
 
@@ -164,7 +164,6 @@ def _reasons(
     load: Load,
     ours: Walked,
     small: int | None,
-    kept: float | None,
     chosen: bool,
     had: float,
 ) -> tuple[str, ...]:

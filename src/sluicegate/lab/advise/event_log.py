@@ -37,11 +37,11 @@ WANTED = frozenset(
 _MOST_LINE_BYTES = 64 * 2**20
 """Longer lines are skipped to bound memory; no event that is needed here is that long."""
 
-Told = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the total bytes."""
 
 
-def events(log: Path, told: Told | None = None) -> Iterator[Event]:
+def events(log: Path, progress: Progress | None = None) -> Iterator[Event]:
     """The ``WANTED`` events of a log, in order; an incomplete last line, left by a killed driver, is ignored."""
     files = _files(log)
     total, before = sum(file.stat().st_size for file in files), 0
@@ -51,8 +51,8 @@ def events(log: Path, told: Told | None = None) -> Iterator[Event]:
                 found = _event(line, file)
                 if found is not None:
                     yield found
-                if told is not None:
-                    told(before + raw.tell() if not raw.closed else before, total)
+                if progress is not None:
+                    progress(before + raw.tell() if not raw.closed else before, total)
         before += file.stat().st_size
 
 

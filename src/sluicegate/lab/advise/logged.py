@@ -22,8 +22,7 @@ _PARTS = 8
 class LoggedBatch:
     """One batch. ``tasks`` is the maximum over its stages, ``slots`` the slots of the application at that time.
 
-    ``work_s`` is the sum of the run times of its tasks; ``behind_rows`` the backlog left in its source, if the source
-    reports offsets. Times are seconds since the epoch.
+    ``work_s`` is the sum of the run times of its tasks. Times are seconds since the epoch.
     """
 
     number: int
@@ -34,7 +33,6 @@ class LoggedBatch:
     slots: int
     work_s: float | None
     born: Births
-    behind_rows: float | None = None
     state_rows: int = 0
     state_partitions: int = 0
     state_commit_s: float = 0.0
@@ -71,7 +69,6 @@ class LoggedApplication:
     began_s: float
     ended_s: float
     cores: tuple[tuple[float, int], ...]
-    cores_per_executor: int
     queries: tuple[LoggedQuery, ...]
 
     @property
@@ -140,7 +137,6 @@ class Reader:
         self._began_s: float | None = None
         self._executors: dict[str, int] = {}
         self._cores: list[tuple[float, int]] = []
-        self._most_cores = 1
         self._stage_of: dict[int, tuple[str, int]] = {}
         self._stages: dict[tuple[str, int], _Stages] = {}
         self._queries: dict[str, _Query] = {}
@@ -176,7 +172,7 @@ class Reader:
         began_s = min(self._began_s or queries[0].batches[0].admitted_s, *(q.batches[0].admitted_s for q in queries))
         ended_s = max(self._ended_s, *(query.batches[-1].ended_s for query in queries))
         cores = tuple(self._cores) or ((began_s, max(b.tasks for q in queries for b in q.batches)),)
-        return LoggedApplication(self._app, began_s, ended_s, cores, self._most_cores, queries)
+        return LoggedApplication(self._app, began_s, ended_s, cores, queries)
 
     def _application(self, event: Event) -> None:
         self._app, self._began_s = str(event.get("App Name", self._app)), float(event.get("Timestamp", 0)) / 1e3
@@ -187,7 +183,6 @@ class Reader:
     def _added(self, event: Event) -> None:
         cores = int(event.get("Executor Info", {}).get("Total Cores", 1))
         self._executors[str(event.get("Executor ID"))] = cores
-        self._most_cores = max(self._most_cores, cores)
         self._note(event)
 
     def _removed(self, event: Event) -> None:
@@ -254,7 +249,6 @@ class Reader:
             slots=(self._cores[known - 1][1] if known else 0) or tasks,
             work_s=sums.run_ms / 1e3 if sums and sums.run_ms else None,
             born=born,
-            behind_rows=one.head - one.end if one.head is not None and one.end is not None else None,
             state_rows=one.state_rows,
             state_partitions=one.state_partitions,
             state_commit_s=one.state_commit_s,

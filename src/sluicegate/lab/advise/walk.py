@@ -16,13 +16,11 @@ from numpy.typing import NDArray
 
 from sluicegate.control.loop import Settings, start, tick
 from sluicegate.domain import Batch, Goal, Observation, OperatorObservation, Sojourn
-from sluicegate.domain.births import quantile_s
+from sluicegate.domain.births import kept_share, quantile_s
 from sluicegate.model.batch_fit import BatchLaw
 
 Floats = NDArray[np.float64]
 OPERATOR = "query"
-WINDOW_S = 10.0
-"""Rows are on time if every promise held over all rows that came out in the same window of this length."""
 _PARTS = 8
 
 
@@ -74,7 +72,7 @@ class _Course:
     def ask(self, now_s: float, k: int) -> None:
         """Request k processors: fewer at once, more after ``startup_s``.
 
-        >>> course = _course(BatchLaw(0.1, 0.01, 100.0, 0.0, 0.0, 9.0), Load((1.0,), 10.0), 4, 5.0)
+        >>> course = _course(BatchLaw(0.1, 0.01, 100.0, 0.0, 9.0), Load((1.0,), 10.0), 4, 5.0)
         >>> for at_s, k in ((0.0, 8), (1.0, 6)):
         ...     course.ask(at_s, k)
         >>> course.k, course.coming
@@ -213,21 +211,3 @@ def _walked(
         p95_s=quantile_s(ages, 0.95),
         reasons=reasons,
     )
-
-
-def kept_share(ages: list[tuple[float, float, float]], goal: Goal) -> float | None:
-    """Share of rows that came out in windows in which every latency promise held."""
-    bounds = goal.latency_bounds
-    if not bounds:
-        return None
-    windows: dict[int, list[tuple[float, float]]] = {}
-    for ended_s, age, rows in ages:
-        windows.setdefault(int(ended_s // WINDOW_S), []).append((age, rows))
-    kept = whole = 0.0
-    for found in windows.values():
-        weight = sum(rows for _, rows in found)
-        measured = {"mean": sum(age * rows for age, rows in found) / weight} if weight else {}
-        measured |= {what: quantile_s(found, int(what[1:]) / 100) or 0.0 for what in bounds if what != "mean"}
-        whole += weight
-        kept += weight if weight and all(measured[what] <= bound for what, bound in bounds.items()) else 0.0
-    return kept / whole if whole else 1.0

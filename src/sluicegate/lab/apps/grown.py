@@ -34,14 +34,14 @@ def judged(wanted: Mapping[object, tuple[int, object]], told: list[Grown]) -> An
     >>> judged({"a": (3, "z")}, [("a", 1, "x"), ("a", 3, "w")]).note
     "'a': 'w' instead of 'z'"
     >>> judged({"a": (3, "z")}, [("a", 3, "z"), ("a", 3, "z")]).note
-    "'a' at 3 is told twice"
+    "'a' at 3 was published twice"
     """
     last = last_of(told)
     answer = compare(
         {key: grown for key, (grown, _) in wanted.items()}, {key: grown for key, (grown, _) in last.items()}, len(told)
     )
     wrong = [f"{key!r}: {last[key][1]!r} instead of {wanted[key][1]!r}" for key in last if last[key] != wanted.get(key)]
-    twice = [f"{key!r} at {grown} is told twice" for (key, grown), n in _tellings(told).items() if n > 1]
+    twice = [f"{key!r} at {grown} was published twice" for (key, grown), n in _tellings(told).items() if n > 1]
     notes = [answer.note] if answer.note else [*wrong, *twice]
     return replace(answer, exact=False, note=notes[0]) if notes else answer
 

@@ -53,7 +53,7 @@ def judged(expected: Mapping[object, int], told: Mapping[object, Told]) -> Answe
     >>> judged({"a": 2}, {"a": Told(last=2, times=2, different=2)}).exact
     True
     >>> judged({"a": 2}, {"a": Told(last=2, times=2, different=1)}).note
-    "'a': 1 of its counts are told twice"
+    "'a': 1 of its counts were published twice"
     """
     rows_out = sum(one.times for one in told.values())
     answer = compare(expected, {key: one.last for key, one in told.items()}, rows_out)
@@ -64,7 +64,7 @@ def twice(answer: Answer, told: Mapping[object, Told]) -> Answer:
     """The answer, marked as not exact if the log has any count of a key more than once."""
     again = {key: one.times - one.different for key, one in told.items() if one.times > one.different}
     for key, times in again.items():
-        note = answer.note or f"{key!r}: {times} of its counts are told twice"
+        note = answer.note or f"{key!r}: {times} of its counts were published twice"
         duplicated, wrong_keys = answer.duplicated + sum(again.values()), answer.wrong_keys + len(again)
         return replace(answer, exact=False, duplicated=duplicated, note=note, wrong_keys=wrong_keys)
     return answer

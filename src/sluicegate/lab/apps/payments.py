@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluicegate.lab.apps.inputs.drawing import flatter, ranked, uniform
+from sluicegate.lab.apps.inputs.draws import flatter, ranked, uniform
 from sluicegate.lab.running.app import Answer, App, compare
 from sluicegate.spark.pipeline.declaration import Pipeline
 

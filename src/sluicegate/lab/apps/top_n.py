@@ -155,7 +155,7 @@ def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame]) -> Answer:
     rows_out = sum(int(row["count"]) for row in found)
     answer = compare(dict[object, int](wanted.items()), dict[object, int](top.items()), rows_out)
     again = sum(int(row["count"]) - 1 for row in found)
-    return replace(answer, exact=False, note=f"{again} changes are told twice") if again else answer
+    return replace(answer, exact=False, note=f"{again} changes were published twice") if again else answer
 
 
 APP = App(

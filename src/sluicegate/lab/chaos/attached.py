@@ -24,7 +24,7 @@ from sluicegate.lab.chaos.hurt import Hurt, hurt_in, slowed, stepped
 from sluicegate.lab.chaos.processes import Process, below, java_of
 from sluicegate.lab.chaos.queries import ROWS, QueryKind, fed_rows, kind_named, row, sink_rows, write_file
 from sluicegate.lab.chaos.topic import FedTopic, fed_topic
-from sluicegate.lab.chaos.verdict import RECOVERS_WITHIN_S, ChaosVerdict, FaultSeen, Told
+from sluicegate.lab.chaos.verdict import RECOVERS_WITHIN_S, ChaosVerdict, FaultSeen, Progress
 from sluicegate.lab.running.app import compare
 from sluicegate.runlog.files import owner_only_folder
 from sluicegate.spark.edges.offsets import last_batch, last_committed
@@ -229,7 +229,7 @@ def attached_chaos(
     folder: Path,
     master: str = "local[2]",
     most: int | None = None,
-    told: Told = lambda line: None,
+    progress: Progress = lambda line: None,
 ) -> ChaosVerdict:
     """Inject faults for ``seconds``, then drain the query and compare its sink with the right answer.
 
@@ -240,7 +240,7 @@ def attached_chaos(
     for needed in (base / "in", logs):
         owner_only_folder(needed)
     with fed_topic(base / "kafka") if kind.kafka else nullcontext() as topic:
-        return _judged(kind, base, record, master, topic, seconds, seed, faults, most, told)
+        return _judged(kind, base, record, master, topic, seconds, seed, faults, most, progress)
 
 
 def _judged(
@@ -253,7 +253,7 @@ def _judged(
     seed: int,
     faults: list[str],
     most: int | None,
-    told: Told,
+    progress: Progress,
 ) -> ChaosVerdict:
     source = (topic.broker.address, topic.name) if topic is not None else ()
 
@@ -268,7 +268,7 @@ def _judged(
         query.feed_one()
         query.driver.start()
         feeder.start()
-        seen = _hurt(query, seconds, seed, faults, most, told)
+        seen = _hurt(query, seconds, seed, faults, most, progress)
         query.ended.set()
         feeder.join()
         ended = _drained(query)
@@ -305,7 +305,7 @@ def _judged(
 
 
 def _hurt(
-    query: AttachedVictim, seconds: float, seed: int, faults: list[str], most: int | None, told: Told
+    query: AttachedVictim, seconds: float, seed: int, faults: list[str], most: int | None, progress: Progress
 ) -> list[FaultSeen]:
     rng, began_s, seen, order = random.Random(f"{seed} attached"), time.monotonic(), list[FaultSeen](), list[str]()
     skipped: Counter[str] = Counter()
@@ -318,13 +318,13 @@ def _hurt(
         if target is None:
             skipped[kind] += 1
             continue
-        told(f"{at_s:7.1f} s  {kind}: {target}")
+        progress(f"{at_s:7.1f} s  {kind}: {target}")
         seen.append(FaultSeen(at_s, kind, target))
         if not _goes_on(query):
-            told(f"{'':9}  no batch within {RECOVERS_WITHIN_S:g} s")
+            progress(f"{'':9}  no batch within {RECOVERS_WITHIN_S:g} s")
             return seen
         seen[-1].recovered_s = time.monotonic() - began_s - at_s
-        told(f"{'':9}  {kind}: the query went on after {seen[-1].recovered_s:.1f} s")
+        progress(f"{'':9}  {kind}: the query went on after {seen[-1].recovered_s:.1f} s")
         time.sleep(rng.uniform(*_WAIT_S))
     return seen
 

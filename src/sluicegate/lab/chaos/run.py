@@ -24,7 +24,7 @@ from sluicegate.lab.chaos.passing import Passing
 from sluicegate.lab.chaos.processes import Process, executors_of
 from sluicegate.lab.chaos.schedule import PlannedFault, schedule
 from sluicegate.lab.chaos.spoiling import Spoiled
-from sluicegate.lab.chaos.verdict import RECOVERS_WITHIN_S, ChaosVerdict, FaultSeen, Told
+from sluicegate.lab.chaos.verdict import RECOVERS_WITHIN_S, ChaosVerdict, FaultSeen, Progress
 from sluicegate.lab.running.app import App
 from sluicegate.runlog.files import owner_only_folder
 from sluicegate.runlog.layout import Layout
@@ -86,7 +86,7 @@ class Victim:
             self.cluster.add_workers(1)
 
 
-def chaos(asked: Asked, folder: Path, told: Told = lambda line: None) -> ChaosVerdict:
+def chaos(asked: Asked, folder: Path, progress: Progress = lambda line: None) -> ChaosVerdict:
     """Inject faults for ``asked.seconds``, end the load, compare the sinks with an independently computed answer."""
     app = application(asked.app)
     if app.rows is None or app.check is None:
@@ -98,11 +98,11 @@ def chaos(asked: Asked, folder: Path, told: Told = lambda line: None) -> ChaosVe
         small_disk(layout.folder, asked.disk_mb) if asked.disk_mb else nullcontext(),
         served() if asked.app == to_database.NAME else nullcontext() as database,
     ):
-        return _judged(asked, app, layout, folder, database, told)
+        return _judged(asked, app, layout, folder, database, progress)
 
 
 def _judged(
-    asked: Asked, app: App, layout: Layout, folder: Path, database: Database | None, told: Told
+    asked: Asked, app: App, layout: Layout, folder: Path, database: Database | None, progress: Progress
 ) -> ChaosVerdict:
     logs = folder / "drivers"
     command = ("sluicegate.lab.chaos.driven", str(layout.folder), asked.app, asked.master, asked.executors)
@@ -116,7 +116,7 @@ def _judged(
         calm_per_s = asked.calm_per_s if asked.calm_per_s is not None else app.calm_per_s
         with JumpingLoad(app, layout, graph, calm_per_s, _slots(asked), asked.seed) as load:
             victim = Victim(driver, layout, graph, load, asked.cluster, hurt, database)
-            seen = _hurt(asked, victim, told)
+            seen = _hurt(asked, victim, progress)
         if load.problem is not None:
             raise load.problem
         if hurt is not None:
@@ -143,43 +143,43 @@ def _judged(
     )
 
 
-def _hurt(asked: Asked, victim: Victim, told: Told) -> list[FaultSeen]:
+def _hurt(asked: Asked, victim: Victim, progress: Progress) -> list[FaultSeen]:
     began_s, seen, open_ones = time.monotonic(), list[FaultSeen](), list[FaultSeen]()
     wait_s = 0.0
     for planned in schedule(asked.faults, asked.seed):
         time.sleep(wait_s)
         if time.monotonic() - began_s > asked.seconds or len(seen) >= (asked.most or len(seen) + 1):
             break
-        if planned.fault.name == NOTHING and not _recovered(open_ones, victim, began_s, told):
+        if planned.fault.name == NOTHING and not _recovered(open_ones, victim, began_s, progress):
             return seen
         if planned.fault.name == NOTHING:
             open_ones.clear()
         if not victim.driver.runs:  # ended by an earlier fault; this one needs a live target
-            _bring_back(victim, open_ones, told)
-        done = _do(planned, victim, began_s, told)
+            _bring_back(victim, open_ones, progress)
+        done = _do(planned, victim, began_s, progress)
         wait_s = 0.0 if done is None else planned.wait_s
         if done is None:  # the run has no such target
             continue
         seen.append(done)
         open_ones.append(done)
         if not planned.together:
-            if not _recovered(open_ones, victim, began_s, told):
+            if not _recovered(open_ones, victim, began_s, progress):
                 return seen
             open_ones.clear()
-    _recovered(open_ones, victim, began_s, told)
+    _recovered(open_ones, victim, began_s, progress)
     return seen
 
 
-def _do(planned: PlannedFault, victim: Victim, began_s: float, told: Told) -> FaultSeen | None:
+def _do(planned: PlannedFault, victim: Victim, began_s: float, progress: Progress) -> FaultSeen | None:
     at_s = time.monotonic() - began_s
     target = planned.fault.do(victim, random.Random(planned.seed))
     if target is None:
         return None
-    told(f"{at_s:7.1f} s  {planned.fault.name}: {target}")
+    progress(f"{at_s:7.1f} s  {planned.fault.name}: {target}")
     return FaultSeen(at_s, planned.fault.name, target)
 
 
-def _recovered(open_ones: list[FaultSeen], victim: Victim, began_s: float, told: Told) -> bool:
+def _recovered(open_ones: list[FaultSeen], victim: Victim, began_s: float, progress: Progress) -> bool:
     """Wait until all rows fed so far, and at least one fed from now on, have passed a running driver; whether in time.
 
     After a fault of the controller it must also have ticked again.
@@ -190,16 +190,16 @@ def _recovered(open_ones: list[FaultSeen], victim: Victim, began_s: float, told:
     victim.load.feed_soon()
     while not (victim.driver.runs and passing and passing.done()) or (steered and not _looked(victim.layout, now_s)):
         if time.monotonic() > until_s:
-            told(f"{'':9}  not recovered within {RECOVERS_WITHIN_S:g} s")
+            progress(f"{'':9}  not recovered within {RECOVERS_WITHIN_S:g} s")
             return False
         if not victim.driver.runs:
-            _bring_back(victim, open_ones, told)
+            _bring_back(victim, open_ones, progress)
         if passing is None and all(rows > fed[source] for source, rows in victim.load.fed.items()):
             passing = Passing(victim.layout, victim.graph)
         time.sleep(0.1)
     for one in open_ones:
         one.recovered_s = time.monotonic() - began_s - one.at_s
-        told(f"{'':9}  {one.kind} recovered in {one.recovered_s:.1f} s")
+        progress(f"{'':9}  {one.kind} recovered in {one.recovered_s:.1f} s")
     if victim.cluster is None:  # on a cluster a standby would hold cores that the driver needs
         victim.driver.stand_by()
     return True
@@ -210,42 +210,42 @@ def _looked(layout: Layout, since_s: float) -> bool:
     return layout.ticks.exists() and layout.ticks.stat().st_mtime >= since_s
 
 
-def _bring_back(victim: Victim, open_ones: list[FaultSeen], told: Told) -> None:
+def _bring_back(victim: Victim, open_ones: list[FaultSeen], progress: Progress) -> None:
     """Start the driver until it runs. Files it refuses are repaired if that is exact, else restored from a backup."""
     for _ in range(_MOST_STARTS):
         victim.driver.reap()
-        if _said_why(victim, open_ones, told):
-            _mend(victim, told)
+        if _said_why(victim, open_ones, progress):
+            _mend(victim, progress)
         try:
             victim.driver.start()
             return
         except DriverEnded:
-            _said_why(victim, open_ones, told)
-            _mend(victim, told)
+            _said_why(victim, open_ones, progress)
+            _mend(victim, progress)
     raise DriverEnded(f"the driver does not start any more: {victim.driver.ended[-1].word}")
 
 
-def _said_why(victim: Victim, open_ones: list[FaultSeen], told: Told) -> bool:
+def _said_why(victim: Victim, open_ones: list[FaultSeen], progress: Progress) -> bool:
     """Record the reason that the last driver printed; ``False`` if it printed none, as when it was killed."""
     last = victim.driver.ended[-1] if victim.driver.ended else None
     if last is None or not last.lines:
         return False
     if open_ones and last.word not in open_ones[-1].lines:
         open_ones[-1].lines.append(last.word)
-        told(f"{'':9}  it said: {last.word}")
+        progress(f"{'':9}  it said: {last.word}")
     return True
 
 
-def _mend(victim: Victim, told: Told) -> None:
+def _mend(victim: Victim, progress: Progress) -> None:
     if not victim.spoiled:
         return
     found = verify(victim.layout.folder, repair=True)
     for line in found.repaired:
-        told(f"{'':9}  repaired: {line}")
+        progress(f"{'':9}  repaired: {line}")
     if not found.sound or not found.repaired:
         for one in victim.spoiled:
             if one.restore():
-                told(f"{'':9}  restored: {one.path.relative_to(victim.layout.folder)}")
+                progress(f"{'':9}  restored: {one.path.relative_to(victim.layout.folder)}")
         victim.spoiled.clear()
 
 

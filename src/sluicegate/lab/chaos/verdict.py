@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 RECOVERS_WITHIN_S = 240.0
-Told = Callable[[str], None]
+Progress = Callable[[str], None]
 """Called with each progress line."""
 
 

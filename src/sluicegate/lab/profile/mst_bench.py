@@ -44,6 +44,7 @@ NODE_MB = 3072
 """Memory limit of a node's executor with its Python workers; beyond it the executor is killed. With four waiting tasks
 it uses a third of that; an application whose memory keeps growing would take all of the machine's."""
 _MEMORY_EVERY_S = 1.0
+_POLL_S = 0.25
 _WARM_UP_ROWS = (20, 20, 20, 60, 120, 240)
 _AHEAD_BATCHES = 3
 """Batches kept waiting at the sources: with one, the next could be late; more only use disk space."""
@@ -141,7 +142,7 @@ class MstBench:
             while feed.rows - min(readers) < _AHEAD_BATCHES * self.chunk and self.app.rows is not None:
                 feed.append(self.app.rows(source, feed.rows, max(self.chunk // 4, 1)))
 
-    def wait(self, done: Callable[[], bool], timeout_s: float, every_s: float = 0.25) -> bool:
+    def wait(self, done: Callable[[], bool], timeout_s: float) -> bool:
         """Poll until ``done()`` or the timeout; return whether it was done."""
         until_s = time.monotonic() + timeout_s
         while True:
@@ -150,7 +151,7 @@ class MstBench:
                 return True
             if time.monotonic() >= until_s:
                 return False
-            time.sleep(every_s)
+            time.sleep(_POLL_S)
 
     def set_nodes(self, nodes: int) -> FleetSeen:
         """Request this many nodes and wait until they are warm."""

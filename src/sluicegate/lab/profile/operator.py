@@ -53,7 +53,7 @@ _FEW_ROWS = 5
 _FIRST_S = 1.0
 """The first rate is estimated from a batch of at least this duration."""
 
-Say = Callable[[str, float], None]
+Progress = Callable[[str, float], None]
 """Called with a progress text and the elapsed share of the time."""
 
 
@@ -92,7 +92,7 @@ class Watch:
     """Time limit for trials, progress callback, and the event that asks to stop."""
 
     minutes: float
-    say: Say = lambda what, share: None
+    progress: Progress = lambda what, share: None
     leave: Event = field(default_factory=Event)
     began_s: float | None = None
     """When the first trial could begin; ``None`` during start and warm-up, which do not count."""
@@ -115,7 +115,7 @@ class Watch:
         return min(max(60 * self.minutes, least_s), most_s)
 
     def tell(self, what: str) -> None:
-        self.say(what, self.share)
+        self.progress(what, self.share)
 
 
 def measure_operator(

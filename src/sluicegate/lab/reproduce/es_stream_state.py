@@ -108,7 +108,7 @@ def repair() -> Iterator[Row]:
         " and ".join(f"{seconds:.2f} s with {k} counters" for k, seconds in at_2.items()),
         abs(at_2[_TRIAL_COUNTERS] / 0.7 - 1) <= 0.15,
         f"Holds if within 15% of 0.7 s with {_TRIAL_COUNTERS} counters, its best by trial at this rate, not the "
-        f"{planned} that Es-Stream plans: how many ran is not told. A checkpoint's rollback is not modelled.",
+        f"{planned} that Es-Stream plans; the paper gives no number. A checkpoint's rollback is not modelled.",
     )
 
 

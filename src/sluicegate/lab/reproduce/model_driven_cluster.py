@@ -55,7 +55,7 @@ def _rate_rows(name: str, by_pair: Mapping[str, Reached]) -> Iterator[Row]:
     better = by_model > by_plan + _FAR
     why = (
         f"asked: {_FAR:g} more; five points in two clusters, LSA below MBA: the plans line up with that as well, so "
-        "R^2 tells little; the errors in the row above do"
+        "R^2 shows little; the errors in the row above show more"
     )
     yield Row(
         f"{name}: R^2 of simulated rate with planned, predicted, even",
@@ -98,7 +98,7 @@ def _order_rows(found: Found) -> Iterator[Row]:
         "both",
         f"{sum(more)} of 2: {shown}",
         all(more),
-        "where RSM spreads blob threads depends on its weights and ties, which the paper does not tell",
+        "where RSM spreads blob threads depends on its weights and ties, which the paper does not give",
     )
 
 

@@ -49,17 +49,16 @@ def rows(
     steps: int = STEPS,
     runs: int = 1,
     workers: int = 2,
-    validate: bool = True,
 ) -> Iterator[Row]:
     """Yield one row per figure. ``traces``: World Cup 98, tweets, ADS-B, in this order; generated if not given."""
     loads, origins = week_loads(traces, steps)
     for number, name in enumerate(TRACES):
         yield _order_row(name, loads[name], origins[name], number < len(traces))
-    every = [WeekTrial(workload, n, runs=runs, validate=validate) for workload in WORKLOADS for n in range(8)]
-    others = [WeekTrial(workload, 7, rho, runs, validate) for rho in RHOS[:-1] for workload in WORKLOADS]
+    every = [WeekTrial(workload, n, runs=runs) for workload in WORKLOADS for n in range(8)]
+    others = [WeekTrial(workload, 7, rho, runs) for rho in RHOS[:-1] for workload in WORKLOADS]
     found = fare([*every, *others], loads, workers, lambda done, total: progress(f"{done} of {total} replays"))
     main, by_rho = found[: len(every)], found
-    tops = {w.name: curve_top(WeekTrial(w, 5, validate=validate), loads) for w in WORKLOADS if w.scales}
+    tops = {w.name: curve_top(WeekTrial(w, 5), loads) for w in WORKLOADS if w.scales}
     yield from _policy_rows(main)
     yield from _order_rows(main, _short(tops))
     for workload in WORKLOADS:

@@ -24,7 +24,6 @@ class WeekTrial:
     policy: int
     rho: float = RHO
     runs: int = 1
-    validate: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ def _job(trial: WeekTrial, loads: Mapping[str, Floats]) -> Job:
         seed=sum(map(ord, workload.name)),
         runs=tuple(range(trial.runs)),
         training_sizes=workload.sizes,
-        validate=trial.validate,
+        validate=True,
     )
 
 

@@ -56,7 +56,7 @@ def _key_groups(late: Sequence[Tick], graph: RunningGraph) -> str:
         if node.stateful and _mostly(late, [tick["running"].get(node.name, 0) == node.key_groups for tick in late]):
             return (
                 f"{node.name} held {node.key_groups} processors, as many as it has key groups: `sluicegate explain` "
-                "tells whether more groups were asked for; or declare more key_groups and start in a new folder"
+                "shows whether more groups were asked for; or declare more key_groups and start in a new folder"
             )
     return ""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from sluicegate.config.goal_text import goal_from
 from sluicegate.domain import Goal
-from sluicegate.domain.births import quantile_s
+from sluicegate.domain.births import kept_share, quantile_s
 from sluicegate.lab.running.app import Answer, App
 from sluicegate.lab.running.bound import bound_by
 from sluicegate.lab.running.sizing import Records, as_told, processors_for
@@ -21,8 +21,6 @@ from sluicegate.spark.pipeline.graph import RunningGraph
 from sluicegate.spark.pipeline.runtime import Running
 
 Tick = dict[str, Any]
-WINDOW_S = 10.0
-"""The promise is checked in windows of this length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ def outcome_of(
     last = [record for node in running.graph.nodes if node.terminal for record in records[node.name]]
     ages = [age for record in last for age in record.born.ages_s(record.published_s)]
     weight, took_s = sum(w for _, w in ages), time.time() - began_s
-    kept = kept_share(last, goal)
+    kept = kept_share(published_ages(last), goal)
     decisions = decisions_in(running.layout)
     peak = peak_processors(running.graph, control, records, peak_per_s, ticks, running.most_tasks)
     return Outcome(
@@ -118,23 +116,10 @@ def _all_records(running: Running, since_s: float) -> dict[str, list[BatchRecord
     }
 
 
-def kept_share(records: list[BatchRecord], goal: Goal) -> float | None:
-    """Share of rows published in windows in which every latency promise was kept."""
-    bounds = goal.latency_bounds
-    if not bounds:
-        return None
-    windows: dict[int, list[tuple[float, float]]] = {}
+def published_ages(records: Iterable[BatchRecord]) -> Iterator[tuple[float, float, float]]:
+    """(Time of publication, age, rows) of the rows of these batches."""
     for record in records:
-        windows.setdefault(int(record.published_s // WINDOW_S), []).extend(record.born.ages_s(record.published_s))
-    kept = total = 0.0
-    for ages in windows.values():
-        weight = sum(w for _, w in ages)
-        if weight > 0:
-            measured = {"mean": sum(age * w for age, w in ages) / weight}
-            measured |= {what: quantile_s(ages, int(what[1:]) / 100) or 0.0 for what in bounds if what != "mean"}
-            total += weight
-            kept += weight if all(measured[what] <= bound for what, bound in bounds.items()) else 0.0
-    return kept / total if total else 1.0
+        yield from ((record.published_s, age_s, rows) for age_s, rows in record.born.ages_s(record.published_s))
 
 
 def slot_seconds(ticks: list[Tick], took_s: float) -> float:

@@ -21,13 +21,13 @@ from sluicegate.config.goal_text import goal_from
 from sluicegate.control.planning import proposal_at
 from sluicegate.control.settings import policy_for
 from sluicegate.domain import Limits
-from sluicegate.domain.births import quantile_s
+from sluicegate.domain.births import kept_share, quantile_s
 from sluicegate.errors import BadInput, StillWaiting
 from sluicegate.lab.running.app import Answer, App
 from sluicegate.lab.running.bound import bound_by
 from sluicegate.lab.running.feeding import Feeder
 from sluicegate.lab.running.load import Load
-from sluicegate.lab.running.outcome import Outcome, Tick, decisions_in, kept_share, slot_seconds
+from sluicegate.lab.running.outcome import Outcome, Tick, decisions_in, published_ages, slot_seconds
 from sluicegate.lab.running.run_app import Surroundings, watch
 from sluicegate.policy.demand import situation_at
 from sluicegate.runlog.batch_log import Tail, records_of
@@ -189,7 +189,7 @@ def _outcome(
     goal, layout = goal_from(list(control.slo)), running.layout
     records = [r for r in records_of(Tail(layout.batches(running.names[-1])).lines()) if r.published_s >= began_s]
     ages = [age for record in records for age in record.born.ages_s(record.published_s)]
-    weight, took_s, kept = sum(w for _, w in ages), time.time() - began_s, kept_share(records, goal)
+    weight, took_s, kept = sum(w for _, w in ages), time.time() - began_s, kept_share(published_ages(records), goal)
     return Outcome(
         app=app.name,
         policy=control.policy,

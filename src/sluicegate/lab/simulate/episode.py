@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sluicegate.control import loop
@@ -60,13 +60,7 @@ class Course:
         return len(self.rates_per_s) * self.step_s
 
 
-def run_episode(
-    settings: Settings,
-    course: Course,
-    allocation: Mapping[str, int],
-    seed: int,
-    progress: Callable[[float], None] | None = None,
-) -> Episode:
+def run_episode(settings: Settings, course: Course, allocation: Mapping[str, int], seed: int) -> Episode:
     """Run the loop along the course, starting from ``allocation``; the same seed gives the same run.
 
     >>> from sluicegate.domain import Edge, Goal, Operator, Topology
@@ -93,8 +87,6 @@ def run_episode(
             pace_s=decision.pace_s,
         )
         moments.append(Moment(seen, decision))
-        if progress is not None:
-            progress(step / count)
     totals = world.net.totals
     return Episode(
         moments=tuple(moments),

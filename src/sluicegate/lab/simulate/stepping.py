@@ -22,13 +22,22 @@ from sluicegate.domain.topology import require, require_number
 from sluicegate.errors import BadInput
 from sluicegate.lab.simulate import kernel
 from sluicegate.lab.simulate.build import build
-from sluicegate.lab.simulate.changes import open_servers, pause, put_down, rescale, set_paces, set_placement, set_shares
 from sluicegate.lab.simulate.observing import mark, observe
 from sluicegate.lab.simulate.placing import hosts_of, machine_of
 from sluicegate.lab.simulate.records import rows_inside
 from sluicegate.lab.simulate.scenario import Behaviour, Load, Mode, scenario
 from sluicegate.lab.simulate.state import OperatorState
-from sluicegate.lab.simulate.world import Growth, World
+from sluicegate.lab.simulate.world import (
+    Growth,
+    World,
+    open_servers,
+    pause,
+    put_down,
+    rescale,
+    set_paces,
+    set_placement,
+    set_shares,
+)
 
 _LOGGED_BATCHES = 65_536
 

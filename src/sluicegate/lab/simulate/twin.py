@@ -19,9 +19,8 @@ from dataclasses import dataclass, field, replace
 
 from sluicegate.domain import BatchCosts, Edge, Operator, Topology
 from sluicegate.lab.simulate.distributions import Distribution, gamma
-from sluicegate.lab.simulate.result import SimulationResult
 from sluicegate.lab.simulate.scenario import Behaviour
-from sluicegate.lab.simulate.simulation import simulate
+from sluicegate.lab.simulate.simulation import SimulationResult, simulate
 from sluicegate.model.traffic import visits
 from sluicegate.model.ways import one_way
 

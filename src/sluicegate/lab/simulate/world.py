@@ -1,13 +1,17 @@
-"""The state of a simulated pipeline with its pending changes: growth, pauses, failures."""
+"""The state of a simulated pipeline with its pending changes, and changes made to it while it runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from sluicegate.domain import Placement
+from sluicegate.domain.topology import require, require_number
+from sluicegate.lab.simulate import rescaling
 from sluicegate.lab.simulate.observing import Mark
-from sluicegate.lab.simulate.records import Net
-from sluicegate.lab.simulate.scenario import Scenario
+from sluicegate.lab.simulate.placing import place, thread_per_s
+from sluicegate.lab.simulate.records import BATCHED, WEIGHTED, Net
+from sluicegate.lab.simulate.scenario import Discipline, Scenario, weighted
 from sluicegate.lab.simulate.state import OperatorState
 
 
@@ -52,3 +56,99 @@ class World:
 
     def _down(self, name: str) -> int:
         return sum(1 for operator, j in self.down_until if operator == name and j < self.servers(name))
+
+
+def rescale(world: World, name: str, servers: int) -> None:
+    """Change the number of processors of an operator, immediately."""
+    index, routing = world.index(name), world.scenario.routing(name)
+    own_queues = routing.discipline is not Discipline.SHARED
+    world.net = rescaling.resize(world.net, index, servers, routing.shares(servers), own_queues, world.now_s)
+    if name in world.scenario.batches:
+        _fit_batches(world, name)
+    elif world.scenario.behaviour.placement is not None:
+        world.net = place(world.net, world.scenario, world.scenario.behaviour.placement)
+    open_servers(world, name)
+
+
+def pause(world: World, name: str, seconds: float) -> None:
+    """Stop service of an operator for ``seconds``; extends a current pause that would end earlier."""
+    require_number(seconds, f"pause of {name!r}")
+    ends, would_end = world.paused_until.get(name, world.now_s), world.now_s + seconds
+    if would_end > ends:
+        rescaling.stretch(world.net, world.index(name), would_end - ends)
+        world.paused_until[name] = would_end
+        open_servers(world, name)
+
+
+def put_down(world: World, name: str, failed: Sequence[int], until_s: float) -> None:
+    """Fail these processors of an operator, counted from 0, until ``until_s``."""
+    if not failed:
+        return
+    first = int(world.net.nodes["first"][world.index(name)])
+    if name in world.scenario.batches:
+        rescaling.break_off(world.net, first, world.now_s)
+        pause(world, name, until_s - world.now_s)
+        open_servers(world, name)
+        return
+    for j in failed:
+        rescaling.break_off(world.net, first + j, world.now_s)
+        world.down_until[name, j] = max(until_s, world.down_until.get((name, j), 0.0))
+    open_servers(world, name)
+
+
+def open_servers(world: World, name: str) -> None:
+    """Open the servers that are up and not paused, close the others; free ones start on waiting rows."""
+    index = world.index(name)
+    node = world.net.nodes[index]
+    first = int(node["first"])
+    paused = name in world.paused_until
+    for j in range(1 if node["discipline"] == BATCHED else int(node["servers"])):
+        world.net.slots["open"][first + j] = not paused and (name, j) not in world.down_until
+    rescaling.refresh(world.net, index, world.now_s)
+
+
+def set_shares(world: World, shares: Mapping[str, tuple[float, ...]]) -> None:
+    """Route by these shares from now on; only for operators with one queue per instance."""
+    routing = dict(world.scenario.behaviour.routing)
+    for name, given in shares.items():
+        index = world.index(name)
+        node = world.net.nodes[index]
+        if world.scenario.routing(name).discipline is Discipline.SHARED or node["discipline"] == BATCHED:
+            continue
+        routing[name] = weighted(*given)
+        node["discipline"] = WEIGHTED
+        first, servers = int(node["first"]), int(node["servers"])
+        world.net.slots["share"][first : first + servers] = _cumulative(routing[name].shares(servers))
+    world.scenario = replace(world.scenario, behaviour=replace(world.scenario.behaviour, routing=routing))
+
+
+def set_paces(world: World, pace_s: Mapping[str, float]) -> None:
+    """Set the trigger interval of these operators' batches; 0 for back to back."""
+    for name, pace in pace_s.items():
+        require_number(pace, f"pace of {name!r}")
+        world.net.nodes["pace_s"][world.index(name)] = pace
+
+
+def set_placement(world: World, placement: Placement) -> None:
+    """Place threads on these slots from now on; processors that are still starting are placed when they start."""
+    for name in world.scenario.topology.names:
+        require(bool(placement.threads(name)), f"{name!r} has no placed thread: place every operator")
+    world.scenario = replace(world.scenario, behaviour=replace(world.scenario.behaviour, placement=placement))
+    world.net = place(world.net, world.scenario, placement)
+
+
+def _fit_batches(world: World, name: str) -> None:
+    """Set the batch costs for the current number of tasks."""
+    node = world.net.nodes[world.index(name)]
+    costs, servers = world.scenario.batches[name], int(node["servers"])
+    placement = world.scenario.behaviour.placement
+    slowest = world.scenario.topology.operator(name).service_per_s
+    if placement is not None:
+        slowest = min(thread_per_s(world.scenario, placement, name, slot) for slot in placement.threads(name))
+    node["overhead_s"] = costs.overhead_s + costs.per_task_s * servers
+    node["per_row_s"] = 1 / (servers * slowest)
+
+
+def _cumulative(shares: Sequence[float]) -> list[float]:
+    total = 0.0
+    return [total := total + share for share in shares]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sluicegate.domain import Goal, Situation
 from sluicegate.domain.topology import require, require_number
@@ -107,9 +107,10 @@ def _within_bounds(asked: BackupInterval, busy: float, goal: Goal, rule: BackupR
     """The interval capped by Eq 26 and by the latency goal."""
     bounds = {
         f"a repair within {rule.repair_s:g} s": rule.repair_s / busy if busy > 0 else math.inf,
+        "a commit at least once a minute": _MOST_INTERVAL_S,
         "the promised latency": min((_DELAY_SHARE * b for b in goal.latency_bounds.values()), default=math.inf),
     }
     what, bound_s = min(bounds.items(), key=lambda item: item[1])
     if asked.interval_s <= bound_s:
-        return asked if math.isfinite(asked.interval_s) else replace(asked, interval_s=_MOST_INTERVAL_S)
+        return asked
     return BackupInterval(bound_s, True, f"{asked.reason}; {what} allows {bound_s:.3g} s")

@@ -49,7 +49,7 @@ def require_enough(stations: Stations, limits: Limits, budget: int) -> None:
 def min_processors(stations: Stations, t_max_s: float, limits: Limits | None = None) -> Counts:
     """Algorithm 2: the fewest processors with E[T] <= ``t_max_s``."""
     limits = limits or Limits()
-    most = limits.budget or limits.most * len(stations.names)
+    most = limits.budget or ample(stations, limits)
     bound = no_queue_bound_s(stations)
     if bound >= t_max_s:
         raise Infeasible(f"mean {t_max_s:g} s is out of reach: service alone takes {bound:.4g} s; relax the goal")
@@ -161,10 +161,11 @@ class Drs:
             return self._add(stations, limits, t_max_s, running, now_s)
         if now_s < relaxed_s:
             return self._remove(stations, situation, t_max_s, running, now_s)
-        k = assign_processors(stations, max(running, int(smallest(stations, limits).sum())), limits)
-        return k, (
-            f"measured E[T] {now_s:.4g} s is between {relaxed_s:.4g} and {t_max_s:g} s: {_kept(running, int(k.sum()))}"
-        )
+        total = max(running, int(smallest(stations, limits).sum()))
+        total = total if limits.budget is None else min(total, limits.budget)
+        k = assign_processors(stations, total, limits)
+        kept = _kept(running, int(k.sum())) if total >= running else f"{running} -> {total}, the budget"
+        return k, f"measured E[T] {now_s:.4g} s is between {relaxed_s:.4g} and {t_max_s:g} s: {kept}"
 
     def _add(
         self, stations: Stations, limits: Limits, t_max_s: float, running: int, now_s: float

@@ -53,11 +53,14 @@ def running_of(situation: Situation) -> dict[str, int]:
 
 
 def service_of(situation: Situation, name: str) -> float:
-    """The true rate of one processor: rows done per second of useful time."""
-    measured = situation.observation.of(name).service_per_s
-    if measured is not None and measured > 0:
+    """The true rate of one processor: rows done per second of useful time.
+
+    Of an operator in batches that of the fitted law: the time of a batch includes planning and commit.
+    """
+    operator, measured = situation.topology.operator(name), situation.observation.of(name).service_per_s
+    if operator.batch is None and measured is not None and measured > 0:
         return measured
-    return situation.topology.operator(name).service_per_s
+    return operator.service_per_s
 
 
 def propagated_of(situation: Situation) -> dict[str, float]:

@@ -73,10 +73,6 @@ class Executors:
         """Every registered executor with host and cores, including draining ones; none in local mode."""
         return tuple(self._scheduler.executors()) if self._scheduler.has_executors else ()
 
-    def ids(self) -> tuple[str, ...]:
-        """The ids of the executors that take tasks."""
-        return tuple(executor.id for executor in self._active())
-
     def count(self) -> int:
         """The number of executors that take tasks."""
         return len(self._active())

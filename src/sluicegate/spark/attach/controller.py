@@ -57,6 +57,7 @@ class AttachController:
         self._moves = sum(1 for _ in Tail(layout.decisions).lines())
         self._version, self._planned = _plan_in_force(layout)
         self._executors: int | None = None
+        self._left_s = -math.inf
         self._written: dict[str, dict[str, object]] = {}
         self._told: tuple[int | None, int] | None = None
         self._sojourn: dict[str, float | None] | None = None
@@ -72,7 +73,7 @@ class AttachController:
             return
         active = {name: query for name, query in queries_in(self._layout).items() if query.active}
         budget = self._budget(ground)
-        self._meet(active, budget)
+        self._meet(now_s, active, budget)
         for name, query in active.items():
             self.lanes[name].tick(now_s, ground, query, budget)
         self._share(now_s, budget)
@@ -112,8 +113,9 @@ class AttachController:
             return self._options.executors[1] * ground.executor_cores
         return ground.slots
 
-    def _meet(self, active: Mapping[str, Query], budget: int) -> None:
+    def _meet(self, now_s: float, active: Mapping[str, Query], budget: int) -> None:
         for name in [name for name in self.lanes if name not in active]:
+            self._left_s = now_s  # its processors were not held by the governor's window: it may come back at once
             del self.lanes[name]
         for name, query in active.items():
             if name not in self.lanes:
@@ -146,17 +148,18 @@ class AttachController:
         if self._options.executors is None or not self._moves_executors or ground.executors is None:
             return None
         least, most = self._options.executors
-        known = [lane.wants for lane in self.lanes.values() if lane.observer.learned]
+        known = [lane.needs for lane in self.lanes.values() if lane.observer.learned]
         if not known:
             return self._executors
         needed = min(max(math.ceil(sum(known) / ground.executor_cores), least), most)
         waited_s = min(lane.state.settings.rules.settle_down_s for lane in self.lanes.values())
+        window_s = _SETTLE_S - waited_s if now_s - self._left_s > _SETTLE_S else _SETTLE_S
         have = self._executors or ground.executors
-        self._ledger, want = held(self._ledger, now_s, needed, have, _SETTLE_S - waited_s)
+        self._ledger, want = held(self._ledger, now_s, needed, have, window_s)
         return want
 
     def _executors_change(self, have: int, want: int, ground: ApplicationGround) -> Change:
-        wants = {name: lane.wants for name, lane in self.lanes.items() if lane.observer.learned}
+        wants = {name: lane.needs for name, lane in self.lanes.items() if lane.observer.learned}
         told = ", ".join(f"{name} {k}" for name, k in wants.items())
         needed = f"{sum(wants.values())} processors need {want} executors of {ground.executor_cores} slots"
         reason = f"{needed} ({told})"

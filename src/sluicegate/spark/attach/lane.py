@@ -26,6 +26,10 @@ _FINER = 4
 batches pay the overhead of more tasks."""
 _NEVER_FOLLOWED = 2
 _MOSTLY_READING = 0.5
+_WAITS = {"mean": 0.5, "p50": 0.5, "p95": 0.95, "p99": 0.99}
+"""How much of a trigger interval a row waits for its batch, by what the promise bounds."""
+_RESERVE = 0.1
+"""Share of the promise kept back when a batch must end within what the trigger interval leaves of it."""
 
 
 @dataclass(slots=True)
@@ -86,6 +90,15 @@ class Lane:
     @property
     def wants(self) -> int:
         return self.decision.running.get(self.name, self.running) if self.decision else self.running
+
+    @property
+    def needs(self) -> int:
+        """The processors that executors must have for it: as planned, or, if no plan moves its tasks, by the law.
+
+        Tasks that are not moved fill all slots there are, so they say nothing about how many are needed.
+        """
+        proposal = self.decision.proposal if self.decision else None
+        return self.wants if self.movable or proposal is None else proposal.processors[self.name]
 
     def tick(self, now_s: float, ground: ApplicationGround, query: Query, budget: int) -> Decision:
         """Observe and decide for this query alone; ``settle`` applies the shared budget afterwards."""
@@ -155,9 +168,31 @@ class Lane:
         if not self.options.split and self.observer.helpful_tasks is not None:
             given = min(given, self.observer.helpful_tasks)
         most = self.query.partitions if self.query.stateful else given
-        limits = Limits(budget=budget, most_of={self.name: max(most, 1)})
+        most = max(most, 1)
+        limits = Limits(budget=budget, most_of={self.name: most}, least_of={self.name: self._least(min(most, budget))})
         if limits != self.state.settings.limits:
             self.state = replace(self.state, settings=replace(self.state.settings, limits=limits))
+
+    def _least(self, most: int) -> int:
+        """The fewest processors with which a batch of one trigger interval's rows keeps the promise; 1 if none do."""
+        situation, every_s = self.state.situation, self._every_s
+        if situation is None or not every_s or self.options.pace:
+            return 1
+        operator, bounds = situation.topology.operators[0], self.state.settings.goal.latency_bounds
+        costs = operator.batch
+        if costs is None:
+            return 1
+        rows = situation.arrivals_per_s * every_s
+        room_s = [(1 - _RESERVE) * bound_s - _WAITS[what] * every_s for what, bound_s in bounds.items()]
+        left_s = min((room for room in room_s if room > 0), default=0.0)
+        for k in range(1, most + 1):
+            if costs.overhead_s + costs.per_task_s * k + rows / (k * operator.service_per_s) <= min(left_s, every_s):
+                return k
+        return 1
+
+    @property
+    def _every_s(self) -> float:
+        return float((self.observer.last or {}).get("trigger_s") or 0.0)
 
     def _notice_stuck(self, now_s: float) -> None:
         """Give up on a plan that is not followed, and plan from what runs.
@@ -167,7 +202,7 @@ class Lane:
         planned, seen, last = self.planned, self.seen, self.observer.last
         if planned is None or seen is None or last is None or seen.rescaling or self.running == planned.processors:
             return
-        self.stuck += int(last["tasks"]) not in (planned.processors, self.cut)
+        self.stuck += int(last["tasks"]) > max(planned.processors, self.cut)  # fewer: the batch had no more to read
         self.planned = Planned(self.running, now_s)
 
     def plan(self, processors: int | None, now_s: float) -> None:
@@ -186,7 +221,9 @@ class Lane:
         found: dict[str, object] = asdict(OperatorPlan(processors))
         scan, spread = self.observer.scan_only, self._spread(processors)
         self.cut = min(_FINER * processors, max(self.query.partitions, processors)) if awaited else processors
-        stages = {"scan": self.cut} if scan and not spread else {}
+        # at the most tasks seen the source is left alone: a limit there would hide that batches now come in more
+        offered = max(self.observer.most_tasks, self.observer.source_tasks)
+        stages = {"scan": self.cut} if scan and not spread and self.cut < offered else {}
         stages |= {"state": self.cut, "shuffle": self.cut} if self.cut != processors else {}
         found |= {"stages": stages} if stages else {}
         found |= {"spread": spread} if spread else {}

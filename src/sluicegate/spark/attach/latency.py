@@ -104,12 +104,12 @@ class ArrivalCurve:
                 known += int(source["rows"])
         rest = int(batch["rows"]) - known
         if rest > 0:
-            found.append(Stretch(self._since_s(batch), float(batch["started_s"]), rest))
+            found.append(Stretch(self.since_s(batch), float(batch["started_s"]), rest))
         self.looked_s = float(batch["started_s"])
         self.ended_s = self.looked_s + float(batch["duration_s"])
         return found
 
-    def _since_s(self, batch: Mapping[str, Any]) -> float:
+    def since_s(self, batch: Mapping[str, Any]) -> float:
         started_s, every_s = float(batch["started_s"]), batch.get("trigger_s")
         if self.looked_s is None or self.ended_s is None:
             return started_s

@@ -61,6 +61,8 @@ class QueryObserver:
     topics: TopicsSeen
     arrivals: ArrivalCurve
     came: deque[Stretch] = field(default_factory=lambda: deque(maxlen=400))
+    read: deque[Stretch] = field(default_factory=lambda: deque(maxlen=400))
+    """Rows that batches read from files, for folders that are not listed."""
     uneven: Variability = field(default_factory=Variability)
     last: Mapping[str, Any] | None = None
     sojourn: Sojourn | None = None
@@ -92,7 +94,8 @@ class QueryObserver:
         if took_s:
             self.uneven.take(sum(record.rows for record in self.records), self.records)
         running, moving = self._running(now_s, planned)
-        seen = replace(self._operator(rate, took_s, now_s, busy), queue_rows=self._waiting(now_s, files))
+        waiting = self._waiting(now_s, files)
+        seen = replace(self._operator(rate, took_s, now_s, busy), queue_rows=self._late(waiting, rate))
         return Observation(
             at_s=now_s,
             arrivals_per_s=rate,
@@ -100,7 +103,7 @@ class QueryObserver:
             operators={self.name: seen},
             sojourn=self.sojourn,
             throughput_per_s=sum(r.rows_out for r in self.records) / took_s if took_s else None,
-            backlog_rows=seen.queue_rows,
+            backlog_rows=waiting,
             rescaling=moving,
             starting=moving,
             requested={self.name: planned.processors} if moving and planned is not None else {},
@@ -151,7 +154,10 @@ class QueryObserver:
 
     def _record(self, line: Mapping[str, Any]) -> BatchRecord:
         record = BatchRecord.from_json(json.dumps(line))
+        since_s = self.arrivals.since_s(line)
         stretches = self.arrivals.of(line)
+        if rows := sum(int(source["rows"]) for source in line["sources"] if source.get("files")):
+            self.read.append(Stretch(since_s, float(line["started_s"]), rows))
         self.came.extend(one for one in stretches if not one.sampled)
         self.in_files.learn(line["sources"])
         self.last, self.most_tasks = line, max(self.most_tasks, int(line["tasks"]))
@@ -199,11 +205,12 @@ class QueryObserver:
         since_s = until_s - window_s
         if self.arrivals.first_s is not None:
             since_s = max(since_s, self.arrivals.first_s)
-        if self.came:
-            since_s = max(since_s, self.came[0].from_s)
+        came = [*self.came, *(self.read if files is None else ())]
+        if came:
+            since_s = max(since_s, min(one.from_s for one in came))
         if until_s <= since_s:
             return listed
-        rows = sum(one.rows_after(since_s) for one in self.came)
+        rows = float(sum(one.rows_after(since_s) for one in came))
         return rows / (until_s - since_s) + self.arrivals.curve.per_s(since_s, until_s) + (listed or 0.0)
 
     def _listed(self, files: FilesSeen | None) -> float | None:
@@ -219,6 +226,11 @@ class QueryObserver:
         behind_rows = self._behind(now_s)
         waiting = self.in_files.of(files.waiting, files.waiting_bytes) if files is not None else None
         return behind_rows if waiting is None else (behind_rows or 0.0) + waiting
+
+    def _late(self, waiting: float | None, rate: float | None) -> float | None:
+        """Waiting rows beyond those that the user's trigger interval lets wait: these are no backlog to drain."""
+        every_s = float((self.last or {}).get("trigger_s") or 0.0)
+        return waiting if waiting is None or not every_s else max(waiting - (rate or 0.0) * every_s, 0.0)
 
     def _operator(self, rate: float | None, took_s: float | None, now_s: float, busy: bool) -> OperatorObservation:
         records = self.records

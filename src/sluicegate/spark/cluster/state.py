@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sluicegate.errors import BadInput, EnvironmentLacks
 from sluicegate.runlog.files import owner_only_file, owner_only_folder, write_whole
-from sluicegate.runlog.home import home_folder
+from sluicegate.runlog.runs import home_folder
 from sluicegate.spark.cluster.daemons import Daemon
 from sluicegate.spark.cluster.java import LOOPBACK
 

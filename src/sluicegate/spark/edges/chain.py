@@ -1,12 +1,43 @@
-"""Checks that an edge is complete, against the checkpoints of its writer and readers. Spark is not needed.
+"""Shows whether a manifest of an edge is missing: two marks beside the manifests, and checks against checkpoints.
 
-Each raises ``EdgeSpoiled`` with one line for the first fault it finds.
+The marks are the numbers of the newest manifest published and of the oldest one not deleted: manifests alone cannot
+show that the newest of them is gone, nor whether an old one was deleted by us or by somebody else. A mark is
+overwritten in place, after a publication and before a deletion, without an fsync: one that a power failure lost, or
+that is torn, is ignored, and the manifests alone count.
+
+The checks need no Spark. Each raises ``EdgeSpoiled`` with one line for the first fault it finds.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+import zlib
+from pathlib import Path
+
 from sluicegate.spark.edges.edge import Edge
 from sluicegate.spark.edges.spoiled import manifest_spoiled
+
+
+def write_mark(path: Path, number: int) -> None:
+    """Write the number in one write of constant length: readers see the old number or the new one."""
+    digits = f"{number:012d}"
+    text = f"{digits} {zlib.crc32(digits.encode()):08x}\n".encode()
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        os.write(handle, text)
+        os.ftruncate(handle, len(text))  # removes any longer content
+    finally:
+        os.close(handle)
+
+
+def read_mark(path: Path) -> int | None:
+    """The number; ``None`` if the mark is missing or damaged."""
+    with contextlib.suppress(OSError, ValueError):
+        digits, check = path.read_text(encoding="ascii").split()
+        if int(check, 16) == zlib.crc32(digits.encode()):
+            return int(digits)
+    return None
 
 
 def check_writer(edge: Edge, writer: str, finished: int | None) -> None:

@@ -3,7 +3,7 @@
     edge.json                    the schema, as Spark writes it
     manifests/000000000042.json  what batch 42 put on the edge
     data/42-1f2e/part-*.parquet  its rows (a batch that failed leaves a folder that no manifest names)
-    newest, oldest               the newest published and the oldest undeleted manifest (``marks``)
+    newest, oldest               the newest published and the oldest undeleted manifest (``chain``)
 
 The position of each reader is in its checkpoint, and nowhere else.
 Exactly once: only what a manifest names is on the edge, a manifest appears by one rename, and its number is the
@@ -25,8 +25,8 @@ from typing import Any
 from sluicegate.domain.births import Births
 from sluicegate.errors import BadInput
 from sluicegate.runlog.files import owner_only_folder, read_if_there, write_whole
+from sluicegate.spark.edges.chain import read_mark, write_mark
 from sluicegate.spark.edges.manifest import DataFile, Manifest
-from sluicegate.spark.edges.marks import read_mark, write_mark
 from sluicegate.spark.edges.seal import opened, sealed, unsealed
 from sluicegate.spark.edges.spoiled import EdgeSpoiled, file_spoiled, manifest_spoiled
 from sluicegate.spark.edges.topic import KafkaTopic

@@ -1,4 +1,7 @@
-"""Reads from Spark's offset log which manifests a batch takes; the log is written before the batch runs."""
+"""Reads a query's checkpoint: which manifests a batch takes, which batches are committed, whether the query is idle.
+
+Spark writes the offsets of a batch before it runs, and its commit after.
+"""
 
 from __future__ import annotations
 
@@ -140,6 +143,32 @@ def committed(checkpoint: Path) -> dict[str, int]:
     """For every edge: the first manifest that no committed batch has taken; empty before the first commit."""
     batch = last_committed(checkpoint)
     return {} if batch is None else ends(checkpoint, batch)
+
+
+def between_batches(checkpoint: Path) -> bool:
+    """Whether the last batch that was planned is committed."""
+    return last_committed(checkpoint) == last_batch(checkpoint)
+
+
+def only_timers(checkpoint: Path) -> bool:
+    """Whether a query is idle but for its timers: the last two planned batches had no input.
+
+    A query with processing-time timers runs batches without input back to back, forever, to check which timers are
+    due. A watermark that moved causes only one such batch.
+    """
+    planned = last_batch(checkpoint)
+    return planned is not None and _took_nothing(checkpoint, planned) and _took_nothing(checkpoint, planned - 1)
+
+
+def _took_nothing(checkpoint: Path, batch: int) -> bool:
+    now, before = (_lines(checkpoint, number) for number in (batch, batch - 1))
+    return now is not None and now == before
+
+
+def _lines(checkpoint: Path, batch: int) -> list[str] | None:
+    """The offset lines of all sources; the first two lines of the file are the version and Spark's metadata."""
+    text = read_if_there(checkpoint / "offsets" / str(batch))
+    return None if text is None else text.splitlines()[2:]
 
 
 def _highest(folder: Path) -> int | None:

@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from sluicegate.measure.tally import Tally
 from sluicegate.runlog.batch_log import BatchRecord
 
 _LOOKS = 30
@@ -54,9 +53,7 @@ class Variability:
 
     @property
     def service_scv(self) -> float | None:
-        if len(self.costs_s) < _LEAST:
+        if len(self.costs_s) < _LEAST or not any(self.costs_s):
             return None
-        tally = Tally()
-        for cost_s in self.costs_s:
-            tally = tally.plus(cost_s)
-        return tally.scv
+        mean_s = sum(self.costs_s) / len(self.costs_s)
+        return sum((cost_s - mean_s) ** 2 for cost_s in self.costs_s) / len(self.costs_s) / mean_s**2

@@ -405,7 +405,7 @@ def _check_function(what: str, name: str, function: object) -> None:
 def check_retry(what: str, name: str, retry_for_s: float | None) -> None:
     """Refuse a retry limit below 0 s; 0 means no retry, ``None`` no limit."""
     if retry_for_s is not None and not retry_for_s >= 0:
-        raise BadInput(f"{what} {name!r}: retry_for_s is {retry_for_s!r}, give seconds, 0 or more; None is for ever")
+        raise BadInput(f"{what} {name!r}: retry_for_s is {retry_for_s!r}, give seconds, 0 or more; None means no limit")
 
 
 def _check_name(what: str, name: str) -> None:

@@ -183,7 +183,7 @@ class Regrouping:
             self.hands.stop(name)
             self._repartition(name, have, want)
             if not self.hands.leaving():
-                self._start(name, have, want)
+                self._start(name)
         except StillWaiting as problem:
             self._refuse(name, have, want, str(problem))
         except (SluicegateError, PySparkException, Py4JError, OSError) as problem:
@@ -223,7 +223,7 @@ class Regrouping:
         fault_point("regroup-verified")
         writer.groups, writer.without_rows = GroupLoads(want), batch + 1
 
-    def _start(self, name: str, have: int, want: int) -> None:
+    def _start(self, name: str) -> None:
         try:
             self.hands.start(name)
         except (SluicegateError, PySparkException, Py4JError):

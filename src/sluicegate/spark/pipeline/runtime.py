@@ -33,7 +33,14 @@ from sluicegate.runlog.plan_file import PlanFile, PlanInForce
 from sluicegate.spark.edges.feed import Feed
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.kept import read_stream
-from sluicegate.spark.edges.offsets import committed, last_batch, last_committed, place_of
+from sluicegate.spark.edges.offsets import (
+    between_batches,
+    committed,
+    last_batch,
+    last_committed,
+    only_timers,
+    place_of,
+)
 from sluicegate.spark.observe.hot_key import HotKeys
 from sluicegate.spark.observe.node_loads import NodeLog
 from sluicegate.spark.observe.task_times import TaskTimes
@@ -46,7 +53,6 @@ from sluicegate.spark.pipeline.queries import Prepared, prepare, start_query
 from sluicegate.spark.pipeline.recovery import Recovery
 from sluicegate.spark.pipeline.regroup import Hands, Regrouping, settle_regroup
 from sluicegate.spark.pipeline.retention import Retention
-from sluicegate.spark.pipeline.settled import between_batches, only_timers
 from sluicegate.spark.pipeline.start_checks import (
     added_dead_letters,
     begin_dead_letters,

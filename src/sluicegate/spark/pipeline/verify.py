@@ -21,7 +21,7 @@ from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.offsets import check_checkpoint_files, committed, last_batch, last_committed
 from sluicegate.spark.pipeline.graph import Node, RunningGraph, read_graph
 
-Told = Callable[[float], None]
+Progress = Callable[[float], None]
 _NO_STORES = ("SSTs", "logs", "_metadata")
 
 
@@ -41,7 +41,7 @@ class Found:
         return not self.faults
 
 
-def verify(folder: Path, repair: bool = False, told: Told = lambda share: None) -> Found:
+def verify(folder: Path, repair: bool = False, progress: Progress = lambda share: None) -> Found:
     """Check the folder of a pipeline that is not running."""
     if not folder.is_dir():
         raise BadInput(f"no folder {folder}: give the folder of a pipeline")
@@ -65,9 +65,9 @@ def verify(folder: Path, repair: bool = False, told: Told = lambda share: None) 
                     faults += _fault(check_file, edge.folder, manifest.number, file)
         except SluicegateError as problem:
             faults.append(str(problem))
-        told((number + 1) / len(streams))
+        progress((number + 1) / len(streams))
     for node in graph.nodes:
-        faults += _operator(layout, graph, node)
+        faults += _operator(layout, node)
     return Found(len(streams), manifests, files, len(graph.nodes), tuple(dict.fromkeys(faults)), repaired)
 
 
@@ -79,7 +79,7 @@ def _described(layout: Layout) -> tuple[RunningGraph | None, list[str]]:
     return graph, [] if graph else [f"{layout.description} is missing: is {layout.folder} the folder of a pipeline?"]
 
 
-def _operator(layout: Layout, graph: RunningGraph, node: Node) -> list[str]:
+def _operator(layout: Layout, node: Node) -> list[str]:
     """Check the checkpoint of one operator against the edges it reads and writes, and against its state."""
     checkpoint = layout.checkpoint(node.name)
     faults = _fault(check_checkpoint_files, checkpoint)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sluicegate.lab.apps.inputs import user_behaviour
-from sluicegate.lab.apps.inputs.drawing import uniform
+from sluicegate.lab.apps.inputs.draws import uniform
 
 
 def lines_of(first: int, count: int) -> list[str]:

@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from sluicegate.lab.apps.inputs.drawing import ranked, uniform
+from sluicegate.lab.apps.inputs.draws import ranked, uniform
 
 VOCABULARY = 20_000
 _LEAST_WORDS, _MOST_WORDS = 9, 14

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sluicegate.lab.apps.inputs.drawing import ranked, uniform
+from sluicegate.lab.apps.inputs.draws import ranked, uniform
 
 _COMMON = """
     the to i a my and is you it in for of on me have so that but just with be at not was this good day up get like

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from sluicegate.errors import BadInput
-from sluicegate.lab.apps.inputs.drawing import Whole, flatter, ranked, uniform
+from sluicegate.lab.apps.inputs.draws import Whole, flatter, ranked, uniform
 from sluicegate.lab.running.given import records_in
 
 COLUMNS = ("user_id", "item_id", "category_id", "behavior", "unix_ts")

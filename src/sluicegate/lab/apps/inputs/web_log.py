@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluicegate.errors import BadInput
-from sluicegate.lab.apps.inputs.drawing import ranked, uniform
+from sluicegate.lab.apps.inputs.draws import ranked, uniform
 from sluicegate.lab.running.given import lines_in
 
 # address, two names, day and minute, method, path without query string; Java and Python match it alike

@@ -339,13 +339,18 @@ public final class Attachment {
     return List.copyOf(hosts.keySet());
   }
 
+  /** The number of tasks that one executor can run at once. */
   int executorCores() {
-    return cores.values().stream().mapToInt(Integer::intValue).max().orElse(1);
+    return Math.max(cores.values().stream().mapToInt(Integer::intValue).max().orElse(1) / taskCpus(), 1);
+  }
+
+  private int taskCpus() {
+    return Math.max(context.conf().getInt("spark.task.cpus", 1), 1);
   }
 
   /** The number of tasks that can run at once. */
   int slots() {
-    int each = Math.max(context.conf().getInt("spark.task.cpus", 1), 1);
+    int each = taskCpus();
     if (context.isLocal()) {
       return context.defaultParallelism();
     }
