@@ -176,3 +176,8 @@ def test_rates_that_are_none_are_refused() -> None:
         arma.learn(arma.start(), float("nan"))
     with pytest.raises(BadInput, match="at least 1"):
         arma.forecast(arma.start(), 0)
+
+
+def test_a_step_after_a_constant_load_is_not_forecast_away() -> None:
+    memory = taught(Arma(), np.array([100.0] * 100 + [200.0]))
+    assert Arma().forecast(memory, 12) is None

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluicegate.domain import BatchCosts, Edge, Operator, Topology
+from sluicegate.model.learned import with_visits
 from sluicegate.model.stations import Stations
 from sluicegate.model.traffic import visits
 from sluicegate.model.ways import in_batches, one_way, passages
@@ -87,3 +88,19 @@ def test_every_way_has_an_end_whatever_leads_back(data: st.DataObject) -> None:
 def test_the_share_of_rows_that_pass_is_that_of_the_one_way_topology() -> None:
     split = pipeline(("source", "a", 3.0), ("a", "b", 8.0), ("a", "c", 0.1), ("b", "d", 1.0), ("c", "d", 0.5))
     assert visits(one_way(split)).tolist() == pytest.approx(passages(split).tolist())
+
+
+def test_a_branch_without_rows_takes_no_share_of_the_paths() -> None:
+    operators = tuple(Operator(name, 9.0) for name in "abc")
+    edges = (Edge("source", "a"), Edge("a", "b"), Edge("a", "c", 0.0))
+    assert passages(Topology("t", operators, edges)).tolist() == [1.0, 1.0, 0.0]
+
+
+def test_small_errors_of_many_edges_do_not_add_up() -> None:
+    names = [f"o{number}" for number in range(15)]
+    edges = (Edge("source", "o0"), *(Edge(a, b) for a, b in pairwise(names)))
+    chain = Topology("c", tuple(Operator(name, 10.0) for name in names), edges)
+    reach = np.array([1.019 ** (number + 1) for number in range(15)])
+    assert visits(with_visits(chain, reach)) == pytest.approx(reach, rel=0.02)
+    silent = Topology("s", (Operator("a", 9.0), Operator("b", 9.0)), (Edge("source", "a"), Edge("a", "b", 0.0)))
+    assert visits(with_visits(silent, np.array([1.0, 0.5]))).tolist() == [1.0, 0.5]

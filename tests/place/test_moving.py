@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluicegate.domain import Edge, NodeObservation, Operator, Topology
-from sluicegate.place.es_stream_live import EsNodesMemory, EsStreamMoving
+from sluicegate.place.es_stream_live import EsNodesMemory, EsStreamMoving, move_by_nodes
 from sluicegate.place.mc_stream_live import McMovesMemory, McStreamMoving
 from sluicegate.place.moving import Moved, MovingPlacer, WhatRuns
 from sluicegate.policy.papers.es_stream_nodes import NodeThresholds
@@ -153,3 +153,26 @@ def test_no_slot_is_given_twice_and_no_instance_sits_on_a_node_that_is_left(
         assert not set(used) & set(moved.leaving)
         if a + b <= sum(slots.values()):
             assert len(used) == a + b
+
+
+def test_es_stream_moves_an_instance_to_the_node_that_was_requested_for_it() -> None:
+    one = Topology("t", (Operator("a", 9.0),), (Edge("source", "a"),))
+    first = WhatRuns(0.0, {"h1": 4}, {"a": ("h1",)}, (NodeObservation("h1", 0.75),), 100.0)
+    memory, moved = move_by_nodes(None, one, {"a": 2}, first, NodeThresholds(), 0.2)
+    again = WhatRuns(2.0, {"h1": 4}, moved.places, (NodeObservation("h1", 0.9),), 100.0)
+    memory, moved = move_by_nodes(memory, one, {"a": 2}, again, NodeThresholds(), 0.2)
+    assert moved.more_nodes == 1
+    loads = (NodeObservation("h1", 0.9), NodeObservation("h2", 0.0))
+    up = WhatRuns(30.0, {"h1": 4, "h2": 4}, moved.places, loads, 100.0)
+    _, there = move_by_nodes(memory, one, {"a": 2}, up, NodeThresholds(), 0.2)
+    assert there.places == {"a": ("h1", "h2")}
+    falling = WhatRuns(30.0, {"h1": 4}, moved.places, loads[:1], 50.0)
+    assert move_by_nodes(memory, one, {"a": 2}, falling, NodeThresholds(), 0.2)[1].more_nodes == 0
+
+
+def test_mc_stream_leaves_a_slot_to_every_task_however_little_cpu_it_uses() -> None:
+    light = Topology("t", (Operator("a", 9.0, cpu=0.4),), (Edge("source", "a"),))
+    ground = WhatRuns(100.0, {"n1": 1, "n2": 1}, {"a": ("n1", "n2")}, (), 1.0, False, {"a": (0.1, 0.2)})
+    _, moved = McStreamMoving().move(McMovesMemory(0.0), light, {"a": 2}, ground)
+    assert moved.places == {"a": ("n1", "n2")}
+    assert not moved.leaving

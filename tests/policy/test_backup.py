@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluicegate.domain import Edge, NodeObservation, Observation, Operator, Situation, Topology
 from sluicegate.errors import BadInput
-from sluicegate.policy.papers.backup import BackupRule, backup_interval
+from sluicegate.policy.papers.backup import BackupRule, backup_interval, backup_paces
 
 
 def test_a_node_below_alpha_backs_up_at_the_interval() -> None:
@@ -35,3 +36,11 @@ def test_bad_rules_are_refused() -> None:
         BackupRule(alpha=0.0)
     with pytest.raises(BadInput, match="most_kept_rows"):
         BackupRule(most_kept_rows=0)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0, 10.0])
+def test_state_is_committed_at_least_once_a_minute(rate: float) -> None:
+    one = Topology("t", (Operator("c", 1000.0, stateful=True),), (Edge("source", "c"),))
+    seen = Observation(0.0, rate, {"c": 1}, nodes=(NodeObservation("n", 0.9, hosts={"c": 1}),))
+    now = Situation(0.0, one, seen, rate, {"c": rate})
+    assert backup_paces(now, {"c": 1}, BackupRule(repair_s=2.0))["c"].interval_s == 60.0

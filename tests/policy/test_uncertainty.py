@@ -20,6 +20,7 @@ from sluicegate.domain import (
 )
 from sluicegate.errors import BadInput
 from sluicegate.model.mst import choose_model
+from sluicegate.policy.in_steps import InSteps
 from sluicegate.policy.papers.uncertainty import Samples, Uncertainty, UncertaintyMemory, cycle_peak, online_sample
 from sluicegate.policy.policy import Policy
 from sluicegate.policy.spread import spread, sustained_per_s
@@ -282,3 +283,15 @@ def test_options_that_cannot_work_are_refused(
 ) -> None:
     with pytest.raises(BadInput):
         Uncertainty(number, rho=rho, cycle_steps=cycle, startup_steps=startup, most=most)
+
+
+def test_a_held_decision_stays_infeasible() -> None:
+    policy = InSteps(Uncertainty(0, training=((1, 10.0), (2, 20.0), (3, 30.0)), most=3), 60.0)
+    one = Topology("t", (Operator("a", 10.0),), (Edge("source", "a"),))
+
+    def at(now_s: float) -> Situation:
+        return Situation(now_s, one, Observation(now_s, 95.0, {"a": 1}), 95.0, {"a": 95.0})
+
+    memory, first = policy.propose(policy.start(), at(0.0))
+    assert not first.feasible
+    assert not policy.propose(memory, at(10.0))[1].feasible

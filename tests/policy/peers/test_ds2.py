@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluicegate.domain import Edge, Limits, Observation, Operator, OperatorObservation, Situation, Topology
+from sluicegate.domain import BatchCosts, Edge, Limits, Observation, Operator, OperatorObservation, Situation, Topology
 from sluicegate.errors import BadInput
 from sluicegate.policy.peers import Ds2
 
@@ -80,3 +80,10 @@ def test_a_budget_cuts_back_and_says_so() -> None:
 def test_a_negative_margin_is_refused() -> None:
     with pytest.raises(BadInput, match="margin"):
         Ds2(margin=-0.1)
+
+
+def test_batches_are_sized_by_the_time_of_rows_alone() -> None:
+    """Of back-to-back batches rows over batch time is the load itself, so every size would seem right."""
+    one = Topology("t", (Operator("a", 500.0, batch=BatchCosts(0.137, 0.029)),), (Edge("source", "a"),))
+    seen = Observation(0.0, 100.0, {"a": 4}, {"a": OperatorObservation(100.0, 25.0)})
+    assert Ds2().propose(None, Situation(0.0, one, seen, 100.0, {"a": 100.0}))[1].processors == {"a": 1}
