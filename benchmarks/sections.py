@@ -152,7 +152,9 @@ SECTIONS: tuple[Section, ...] = (
         "of all rows on two of 60 keys, three times the load. `none` is Spark's own way with the user's instances; the "
         "fourth level is the topology itself. Nodes share two cores and have no network between them, so what "
         "scheduling saves by bringing operators together does not show here. Deviations are over nodes: of the share "
-        "of slots that tasks occupy, and of processor time.",
+        "of slots that tasks occupy, and of processor time. Between two hardships everything is drained: the instance "
+        "level plans for what arrives and knows of no backlog, gives instances back meanwhile and begins the next "
+        "hardship, of nine seconds, with one of each; without it the user's instances stay.",
         "mc_levels.py",
         (Column("hardship", "hardship"), Column("levels", "arm")),
         (

@@ -90,3 +90,11 @@ def test_every_metric_says_its_unit(tmp_path: Path) -> None:
     for family in text_string_to_metric_families(metrics_text(record).decode()):
         units = ("rows", "seconds", "executors", "nodes", "processors", "share", "moves")
         assert any(unit in family.documentation.lower() for unit in units)
+
+
+def test_failures_of_another_version_do_not_end_the_metrics(tmp_path: Path) -> None:
+    (tmp_path / "pipeline.json").write_text('{"name": "p", "nodes": []}')
+    (tmp_path / "failures.json").write_text('{"operators": [{"operator": "rank", "since_s": 5.0}, 7]}')
+    record = Record(tmp_path)
+    record.look()
+    assert b'sluicegate_operator_failing_since_seconds{fault="",operator="rank"} 5.0' in metrics_text(record)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from tests.dashboard.sample_run import SampleRun, write_run
 
 from sluicegate.dashboard.answers import decisions_before, run_document, series_document
 from sluicegate.dashboard.metrics import metrics_text
+from sluicegate.dashboard.news import News
 from sluicegate.dashboard.record import Record
+from sluicegate.dashboard.watching import Watching
 from sluicegate.errors import BadInput
 from sluicegate.runlog.batch_log import append_line
 from sluicegate.runlog.failures import Failing, write_failures
@@ -157,3 +160,28 @@ def test_a_query_that_comes_later_is_drawn_and_its_past_read(tmp_path: Path) -> 
         record.look()
         assert record.history.operators == tuple(names)
     assert record.history.between(0.0, 9.0).of_operator("second", "processors").tolist() == [0.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("ticks.jsonl", '{"at_s": 1.0, "running": {"rank": 1}, "nodes": 5}\n'),
+        ("pipeline.json", '{"nodes": [{"name": "other"}]}'),
+    ],
+)
+def test_a_damaged_entry_does_not_end_the_polling(tmp_path: Path, name: str, text: str) -> None:
+    node = {"name": "rank", "reads": ["s"], "writes": ["rank"]}
+    (tmp_path / "pipeline.json").write_text(json.dumps({"name": "p", "sources": ["s"], "nodes": [node], "kept": []}))
+    record = Record(tmp_path)
+
+    async def shown() -> None:
+        async with Watching(record, News()).running():
+            (tmp_path / name).write_text(text)
+            await asyncio.sleep(0.4)
+            with (tmp_path / "ticks.jsonl").open("a") as file:
+                file.write('{"at_s": 2.0, "running": {"rank": 3}}\n')
+            await asyncio.sleep(0.4)
+
+    asyncio.run(shown())
+    assert record.tick is not None
+    assert record.tick["at_s"] == 2.0

@@ -76,7 +76,8 @@ def _lags(tick: Mapping[str, Any]) -> Metric:
 def _failing(record: Record) -> Metric:
     """Failing operators, labelled by what is at fault, so that alerts can be routed."""
     told = (record.documents["failures"] or {}).get("operators") or []
-    samples = [({"operator": one["operator"], "fault": one["fault"]}, one["since_s"]) for one in told]
+    named = [one for one in told if isinstance(one, dict)]
+    samples = [({key: str(one.get(key, "")) for key in ("operator", "fault")}, one.get("since_s")) for one in named]
     text = "When an operator began to fail that has not worked since, in seconds since the epoch"
     return _gauge("sluicegate_operator_failing_since_seconds", text, samples)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 from sluicegate.dashboard.history import History, number
 from sluicegate.drawing.description import Description, described, description_in
 from sluicegate.drawing.layers import drawing_of
-from sluicegate.runlog.batch_log import Tail
+from sluicegate.runlog.batch_log import DAMAGE, Tail
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.joined import joined, neighbours
 from sluicegate.runlog.layout import Layout
@@ -65,7 +66,8 @@ class Record:
     def look(self, most_lines: int = 16) -> bool:
         """Read some of what is new; returns whether there is more. Bounded, so that requests are not delayed."""
         if (described_as := self._described.fresh()) is not None:
-            self._meet(described_as)
+            with suppress(*DAMAGE):  # the last valid description stays
+                self._meet(described_as)
         for file in self._files:
             if (fresh := file.fresh()) is not None:
                 self.documents[file.name] = fresh
@@ -74,7 +76,8 @@ class Record:
         for lines, take in self._lines:
             found = lines.some(most_lines)
             for document in found:
-                take(document)
+                with suppress(*DAMAGE):  # a damaged entry must not end the polling
+                    take(document)
             more = more or len(found) == most_lines
         self.caught_up = self.caught_up or not more
         return more

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
-_NAMES = r"[\w.\-]*(?:secret|passw(?:or)?d|pwd|token|access[._-]?key|api[._-]?key|jaas[._-]?config|credential)[\w.\-]*"
+_KEYS = r"(?:access|api|account|keystore)[._-]?key"
+_NAMES = rf"[\w.\-]*(?:secret|passw(?:or)?d|pwd|token|{_KEYS}|jaas[._-]?config|credential)[\w.\-]*"
 _AFTER = re.compile(
     rf"({_NAMES}[\"']?\s*[=:]\s*)"  # password=, "token": , secret.key =
-    r"(\"[^\"]*\"|'[^']*'|(?:org|com)\.[\w.]+LoginModule[^;]*;?|[^\s,;&}\]\"']+)",
+    r"(\\*\"[^\"]*\"|'[^']*'|(?:org|com)\.[\w.]+LoginModule[^;]*;?|[^\s,;&}\]\"']+)",
     re.IGNORECASE,
 )
-_IN_ADDRESS = re.compile(r"(\w+://[^/\s:@]*:)[^/\s@]+(@)")
+_IN_ADDRESS = re.compile(r"(\w+://[^/\s:@]*:)[^/\s]+(@)")
 _BEARER = re.compile(r"(\b(?:Bearer|Basic)\s+)[A-Za-z0-9+/=._~-]{8,}")
 _HIDDEN = "***"
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,6 +21,8 @@ from sluicegate.errors import BadInput
 from sluicegate.lab.advise.advice import advise
 from sluicegate.lab.advise.event_log import events
 from sluicegate.lab.advise.logged import LoggedApplication, read_application
+from sluicegate.lab.advise.walk import Load, fewest, fixed
+from sluicegate.model.batch_fit import BatchLaw
 
 OVERHEAD_S, PER_S, SLOTS, BEGAN_S = 0.6, 200.0, 16, 1_700_000_000.0
 _STREAMING = "org.apache.spark.sql.streaming.StreamingQueryListener$"
@@ -213,3 +216,112 @@ def test_a_log_that_spark_wrote_is_understood(tmp_path: Path) -> None:
     assert query.name == "counts"
     assert len(query.batches) >= 4
     assert all(batch.tasks >= 2 and batch.work_s for batch in query.batches)
+
+
+_STREAMING = "org.apache.spark.sql.streaming.StreamingQueryListener$"
+Line = dict[str, Any]
+
+
+def _texts(lines: list[Line]) -> list[str]:
+    return [json.dumps(line, separators=(",", ":")) for line in lines]
+
+
+def _head() -> list[Line]:
+    return [json.loads(line) for line in log_lines(0.0)]
+
+
+@pytest.mark.parametrize("rolled", [False, True])
+def test_a_zstd_log_of_a_killed_driver_is_read_as_far_as_it_goes(tmp_path: Path, rolled: bool) -> None:
+    """The frame of the file that was being written does not end."""
+    lines = log_lines(200.0)
+    log = tmp_path / "eventlog_v2_app-1"
+    log.mkdir()
+    kept = lines[:200] if rolled else []
+    before, last = (
+        pa.compress("".join(f"{line}\n" for line in part).encode(), "zstd", asbytes=True)
+        for part in (kept, lines[len(kept) :])
+    )
+    (log / "events_1_app-1.zstd").write_bytes(before if rolled else b"")
+    (log / "events_2_app-1.zstd.inprogress").write_bytes(last[:-5])
+    (log / "events_3_app-1.zstd.inprogress").write_bytes(last[:5])
+    whole = len(read(written(tmp_path, lines)).queries[0].batches)
+    assert len(read(log).queries[0].batches) > whole // 2
+
+
+@pytest.mark.parametrize("topic", [True, False])
+def test_rows_after_an_idle_time_are_not_old(tmp_path: Path, topic: bool) -> None:
+    """1,000 rows every ten minutes, taken at once: Spark logs idle events in between, and no progress."""
+    lines = _head()
+    for batch in range(6):
+        lines += batch_lines(
+            batch, 600.0 * batch, 1.0, 1000, 0.5, (1000 * batch, 1000 * (batch + 1)) if topic else None
+        )
+        for idle in range(1, 60):
+            stamp = datetime.fromtimestamp(BEGAN_S + 600.0 * batch + 10 * idle, UTC).isoformat()
+            lines.append({"Event": f"{_STREAMING}QueryIdleEvent", "id": "q-1", "runId": "r", "timestamp": stamp})
+    (query,) = read(written(tmp_path, _texts(lines))).queries
+    assert max(age_s for b in query.batches for age_s, _ in b.born.ages_s(b.ended_s)) < 15.0
+
+
+def test_a_topic_that_was_empty_at_first_still_says_when_rows_were_born(tmp_path: Path) -> None:
+    """60,000 rows come at once and are taken in a minute: most of them are late."""
+    lines = [*_head(), *batch_lines(0, 0.0, 1.0, 0, 0.1, (0, 0))]
+    for batch in range(1, 61):
+        lines += batch_lines(batch, 1.0 * batch, 1.0, 1000, 0.5, (1000 * (batch - 1), 1000 * batch))
+        lines[-1]["progress"]["sources"][0]["latestOffset"] = json.dumps({"orders": {"0": 60_000}})
+    app = read(written(tmp_path, _texts(lines)))
+    (one,) = advise(app, Goal(p95_s=5.0))
+    assert "newest offsets" in app.queries[0].assumed
+    assert one.kept is not None
+    assert one.kept < 0.2
+
+
+def test_a_query_that_ran_alone_held_all_slots(tmp_path: Path) -> None:
+    """Two queries, one long after the other, share nothing."""
+    first = log_lines(300.0)
+    text = "\n".join(first[5:]).replace("q-1", "q-2").replace('"orders"', '"later"')
+    later = [json.loads(line) for line in text.splitlines()]
+    for line in later:
+        if "progress" in line:
+            at_s = datetime.fromisoformat(line["progress"]["timestamp"]).timestamp() + 3000
+            line["progress"]["timestamp"] = datetime.fromtimestamp(at_s, UTC).isoformat()
+    found = advise(read(written(tmp_path, [*first, *_texts(later)])), Goal(p95_s=5.0))
+    assert [one.slots for one in found] == pytest.approx([SLOTS, SLOTS], rel=0.05)
+
+
+def test_tasks_that_take_two_cores_have_half_the_slots(tmp_path: Path) -> None:
+    lines = log_lines(100.0)
+    told = {"Event": "SparkListenerEnvironmentUpdate", "Spark Properties": {"spark.task.cpus": "2"}}
+    (one,) = advise(read(written(tmp_path, [*lines[:5], *_texts([told]), *lines[5:]])), Goal(p95_s=5.0))
+    assert one.slots == pytest.approx(SLOTS / 2, rel=0.05)
+
+
+def test_rows_that_wait_at_the_end_of_a_log_count_as_late() -> None:
+    """A minute of forty times the load at the end: one slot would need ten minutes for it."""
+    law, load = BatchLaw(0.5, 0.02, 100.0, 0.0, 9.0), Load((50.0,) * 600 + (1000.0,) * 60, 1.0)
+    kept = fixed(law, load, 1, Goal(p95_s=5.0)).kept
+    assert kept is not None
+    assert kept < 0.4, "a third of the rows came before the burst"
+    short = Load((50.0,) * 600 + (5000.0,), 1.0)
+    found = fewest(law, short, Goal(p95_s=5.0), 64, lambda share: share >= 0.99)
+    assert found is None or found > 8
+
+
+@pytest.mark.parametrize("rows", [-5, 10**400])
+def test_a_batch_of_impossible_rows_is_damage(tmp_path: Path, rows: int) -> None:
+    lines = [*_head(), *(line for n in range(5) for line in batch_lines(n, 1.0 * n, 1.0, rows, 0.5, None))]
+    with pytest.raises(BadInput, match="damaged"):
+        advise(read(written(tmp_path, _texts(lines))), Goal(p95_s=5.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("app-1.lz4", struct.pack("<8sBiii", b"LZ4Block", 0x26, 10, 100, 0) + b"0" * 10),
+        ("app-1.snappy", b"\x82SNAPPY\x00" + struct.pack(">iii", 1, 1, 10) + b"\xff" * 10),
+    ],
+)
+def test_a_block_that_cannot_be_unpacked_is_refused_in_one_line(tmp_path: Path, name: str, data: bytes) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(BadInput, match="damaged"):
+        read(tmp_path / name)

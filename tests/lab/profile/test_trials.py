@@ -127,3 +127,12 @@ def test_a_profile_people_write_needs_points_only(tmp_path: Path) -> None:
     path = tmp_path / "xml.toml"
     path.write_text(write_profile(ProfileFile(TaskProfile("xml", (ProfilePoint(1, 310.0, 0.95, 0.24),)))))
     assert read_profile_file(path).batch is None
+
+
+def test_a_first_line_that_a_crash_cut_off_is_no_obstacle(tmp_path: Path) -> None:
+    path = tmp_path / "rank.trials.jsonl"
+    path.write_text('{"app": "sho', encoding="utf-8")
+    file, trial = TrialFile(path, {"app": "shop"}), Trial(1, 90.0, 0.0, 1.0, 0.5, 0, 1.0, ((9, 1, 0.5),))
+    assert file.read() == []
+    file.add(trial)
+    assert TrialFile(path, {"app": "shop"}).read() == [trial]

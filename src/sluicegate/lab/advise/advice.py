@@ -132,7 +132,7 @@ def load_of(query: LoggedQuery) -> Load:
 
 
 def _had(app: LoggedApplication, query: LoggedQuery, load: Load) -> float:
-    """Slot-seconds held while its rows arrived; slots shared by queries are split by task time."""
+    """Slot-seconds held while its rows arrived; slots shared by queries are split by task time while it ran."""
     begin = min(at for batch in query.batches for at, _ in batch.born.points)
     end = begin + load.seconds
     times = [*(at for at, _ in app.cores[1:]), math.inf]
@@ -141,8 +141,13 @@ def _had(app: LoggedApplication, query: LoggedQuery, load: Load) -> float:
     )
     if not app.cores or app.cores[0][0] > begin:
         held += app.cores[0][1] * (min(app.cores[0][0], end) - begin) if app.cores else 0.0
-    all_work = sum(other.work_s for other in app.queries)
-    return held * (query.work_s / all_work if all_work > 0 else 1 / len(app.queries))
+    first_s, last_s = query.batches[0].admitted_s, query.batches[-1].ended_s
+    beside = [
+        [b.work_s or 0.0 for b in other.batches if b.ended_s > first_s and b.admitted_s < last_s]
+        for other in app.queries
+    ]
+    all_work = sum(map(sum, beside))
+    return held * (query.work_s / all_work if all_work > 0 else 1 / sum(map(bool, beside)))
 
 
 def _as_it_was(ages: list[tuple[float, float, float]]) -> Goal:

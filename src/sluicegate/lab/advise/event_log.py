@@ -6,6 +6,7 @@ events, nine tenths of a log, are skipped without parsing: their sums are in the
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import re
@@ -25,15 +26,19 @@ WANTED = frozenset(
     {
         "SparkListenerApplicationStart",
         "SparkListenerApplicationEnd",
+        "SparkListenerEnvironmentUpdate",
         "SparkListenerExecutorAdded",
         "SparkListenerExecutorRemoved",
         "SparkListenerJobStart",
         "SparkListenerStageCompleted",
         f"{_STREAMING}QueryStartedEvent",
         f"{_STREAMING}QueryProgressEvent",
+        f"{_STREAMING}QueryIdleEvent",
         f"{_STREAMING}QueryTerminatedEvent",
     }
 )
+_BLOCK_BYTES = 2**20
+_ZSTD = b"\x28\xb5\x2f\xfd"
 _MOST_LINE_BYTES = 64 * 2**20
 """Longer lines are skipped to bound memory; no event that is needed here is that long."""
 
@@ -129,19 +134,28 @@ class _Unpacked(io.RawIOBase):
 
 def _zstd(raw: Any, file: Path) -> Iterator[bytes]:
     """Decompressed blocks; a truncated or still growing log may end inside a frame, which is not an error."""
-    stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
-    any_read = False
-    while True:
-        try:
-            block = stream.read(2**20)
-        except OSError as problem:
-            if not any_read:
+    stream, done = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd"), 0
+    try:
+        while block := stream.read(_BLOCK_BYTES):
+            done += 1
+            yield block
+    except OSError as problem:
+        with file.open("rb") as again:
+            if not _ZSTD.startswith(again.read(len(_ZSTD))):
                 raise BadInput(f"{file} is not compressed by zstd as its name says: {problem}") from None
-            return
-        if not block:
-            return
-        any_read = True
-        yield block
+        yield _zstd_end(file, done)
+
+
+def _zstd_end(file: Path, blocks: int) -> bytes:
+    """What a frame that does not end holds after this many blocks: the failed read has lost what it had unpacked."""
+    found = bytearray()
+    with pa.CompressedInputStream(pa.OSFile(str(file), "rb"), "zstd") as stream:
+        for _ in range(blocks):
+            stream.read(_BLOCK_BYTES)
+        with contextlib.suppress(OSError):
+            while byte := stream.read(1):
+                found += byte
+    return bytes(found)
 
 
 def _lz4_blocks(raw: BinaryIO, file: Path) -> Iterator[bytes]:
@@ -151,11 +165,11 @@ def _lz4_blocks(raw: BinaryIO, file: Path) -> Iterator[bytes]:
         magic, token, packed, plain, _ = struct.unpack("<8sBiii", head)
         if magic != b"LZ4Block":
             raise BadInput(f"{file} is not compressed by lz4 as its name says")
-        body = raw.read(packed)
+        body = raw.read(max(packed, 0))
         if len(body) < packed:
             return
         if plain:
-            yield body if token & 0xF0 == 0x10 else codec.decompress(body, plain, asbytes=True)
+            yield body if token & 0xF0 == 0x10 else _unpacked(codec, body, plain, file)
 
 
 def _snappy_blocks(raw: BinaryIO, file: Path) -> Iterator[bytes]:
@@ -165,10 +179,20 @@ def _snappy_blocks(raw: BinaryIO, file: Path) -> Iterator[bytes]:
         raise BadInput(f"{file} is not compressed by snappy as its name says")
     while len(head := raw.read(4)) == 4:
         (packed,) = struct.unpack(">i", head)
-        body = raw.read(packed)
+        body = raw.read(max(packed, 0))
         if len(body) < packed:
             return
-        yield codec.decompress(body, _varint(body), asbytes=True)
+        yield _unpacked(codec, body, _varint(body), file)
+
+
+def _unpacked(codec: pa.Codec, body: bytes, plain: int, file: Path) -> bytes:
+    if not 0 <= plain <= _MOST_LINE_BYTES:
+        raise BadInput(f"{file} is damaged: a block of it claims to hold {plain:,} bytes")
+    try:
+        found: bytes = codec.decompress(body, plain, asbytes=True)
+    except OSError as problem:
+        raise BadInput(f"{file} is damaged: {problem}") from None
+    return found
 
 
 def _varint(body: bytes) -> int:

@@ -14,6 +14,7 @@ from sluicegate.domain.births import Births
 from sluicegate.errors import BadInput
 from sluicegate.lab.advise.event_log import Event, name_of
 
+_MOST_ROWS = 10**15
 _PARTS = 8
 """Points by which the births of one batch's rows are represented."""
 
@@ -99,16 +100,21 @@ class _Progress:
     state_partitions: int
     state_commit_s: float
     rocksdb: bool
+    idle_s: float | None
+    """When it was last seen before this that there were no rows to take."""
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> _Progress:
+    def of(cls, told: Mapping[str, Any], idle_s: float | None) -> _Progress:
         spent, state = told["durationMs"], told.get("stateOperators") or ()
+        rows = sum(int(source.get("numInputRows", 0)) for source in told.get("sources", ()))
+        if not 0 <= rows <= _MOST_ROWS:
+            raise ValueError(f"{rows:.3g} rows" if abs(rows) < 1e300 else "too many rows")
         return cls(
             batch=int(told["batchId"]),
-            began_s=datetime.fromisoformat(str(told["timestamp"])).timestamp(),
+            began_s=_time_s(told),
             waited_s=float(spent.get("latestOffset", 0)) / 1e3,
             took_s=float(spent.get("triggerExecution", 0)) / 1e3,
-            rows=sum(int(source.get("numInputRows", 0)) for source in told.get("sources", ())),
+            rows=rows,
             ran="addBatch" in spent,
             head=_offsets(told, "latestOffset"),
             end=_offsets(told, "endOffset"),
@@ -116,6 +122,7 @@ class _Progress:
             state_partitions=max((int(one.get("numShufflePartitions", 0)) for one in state), default=0),
             state_commit_s=sum(float(one.get("commitTimeMs", 0)) for one in state) / 1e3,
             rocksdb=all(_on_rocksdb(one.get("customMetrics") or {}) for one in state),
+            idle_s=idle_s,
         )
 
     @property
@@ -127,6 +134,7 @@ class _Progress:
 class _Query:
     name: str
     progress: list[_Progress] = field(default_factory=list)
+    idle_s: float | None = None
 
 
 class Reader:
@@ -135,7 +143,8 @@ class Reader:
     def __init__(self) -> None:
         self._app, self._ended_s = "application", 0.0
         self._began_s: float | None = None
-        self._executors: dict[str, int] = {}
+        self._fleet: list[tuple[float, str, int]] = []
+        self._task_cpus = 1
         self._cores: list[tuple[float, int]] = []
         self._stage_of: dict[int, tuple[str, int]] = {}
         self._stages: dict[tuple[str, int], _Stages] = {}
@@ -145,12 +154,14 @@ class Reader:
         handlers: dict[str, Callable[[Event], None]] = {
             "SparkListenerApplicationStart": self._application,
             "SparkListenerApplicationEnd": self._end,
+            "SparkListenerEnvironmentUpdate": self._environment,
             "SparkListenerExecutorAdded": self._added,
             "SparkListenerExecutorRemoved": self._removed,
             "SparkListenerJobStart": self._job,
             "SparkListenerStageCompleted": self._stage,
             "QueryStartedEvent": self._started,
             "QueryProgressEvent": self._progress,
+            "QueryIdleEvent": self._idle,
         }
         handler = handlers.get(name_of(event))
         if handler is None:
@@ -165,6 +176,7 @@ class Reader:
 
     def application(self) -> LoggedApplication:
         """The application read so far; an error if it ran no batch of a streaming query."""
+        self._cores = self._slots()
         queries = tuple(self._query(id_, found) for id_, found in self._queries.items() if found.progress)
         queries = tuple(query for query in queries if query.batches)
         if not queries:
@@ -181,16 +193,25 @@ class Reader:
         self._ended_s = float(event.get("Timestamp", 0)) / 1e3
 
     def _added(self, event: Event) -> None:
-        cores = int(event.get("Executor Info", {}).get("Total Cores", 1))
-        self._executors[str(event.get("Executor ID"))] = cores
-        self._note(event)
+        self._note(event, int(event.get("Executor Info", {}).get("Total Cores", 1)))
 
     def _removed(self, event: Event) -> None:
-        self._executors.pop(str(event.get("Executor ID")), None)
-        self._note(event)
+        self._note(event, 0)
 
-    def _note(self, event: Event) -> None:
-        self._cores.append((float(event.get("Timestamp", 0)) / 1e3, sum(self._executors.values())))
+    def _note(self, event: Event, cores: int) -> None:
+        self._fleet.append((float(event.get("Timestamp", 0)) / 1e3, str(event.get("Executor ID")), cores))
+
+    def _environment(self, event: Event) -> None:
+        self._task_cpus = max(int(event.get("Spark Properties", {}).get("spark.task.cpus", 1)), 1)
+
+    def _slots(self) -> list[tuple[float, int]]:
+        """Slots of all executors over time; those of an executor are as many as tasks fit its cores."""
+        there: dict[str, int] = {}
+        found = []
+        for at_s, executor, cores in self._fleet:
+            there[executor] = cores // self._task_cpus
+            found.append((at_s, sum(there.values())))
+        return found
 
     def _job(self, event: Event) -> None:
         told = event.get("Properties") or {}
@@ -219,16 +240,22 @@ class Reader:
         told = event["progress"]
         id_ = str(told["id"])
         query = self._queries.setdefault(id_, _Query(str(told.get("name") or f"query {id_[:8]}")))
-        query.progress.append(_Progress.of(told))
+        query.progress.append(_Progress.of(told, query.idle_s))
+        query.idle_s = None
+
+    def _idle(self, event: Event) -> None:
+        if (query := self._queries.get(str(event["id"]))) is not None:
+            query.idle_s = _time_s(event)
 
     def _query(self, id_: str, query: _Query) -> LoggedQuery:
-        heads = [(one.began_s, one.head) for one in query.progress if one.head is not None]
-        by_offsets = len(heads) == len(query.progress) and len(heads) > 1
+        heads = _heads(query.progress)
+        by_offsets = len(query.progress) > 1 and all(one.head is not None for one in query.progress)
         found: list[LoggedBatch] = []
         before_s, before_offset = None, None
         for one in query.progress:
             if one.rows and one.ran:
-                born = _between(before_s if before_s is not None else one.admitted_s, one.admitted_s, one.rows)
+                known_s = [at_s for at_s in (before_s, one.idle_s) if at_s is not None]
+                born = _between(max(known_s, default=one.admitted_s), one.admitted_s, one.rows)
                 if by_offsets and before_offset is not None and one.end is not None:
                     born = _by_curve(heads, before_offset, one.end, one.rows)
                 found.append(self._batch(id_, one, born))
@@ -283,7 +310,21 @@ def _offsets(told: Mapping[str, Any], what: str) -> float | None:
             if not isinstance(partitions, dict):
                 return None
             total += sum(float(offset) for offset in partitions.values())
-    return total or None
+    return total if told.get("sources") else None
+
+
+def _time_s(told: Mapping[str, Any]) -> float:
+    return datetime.fromisoformat(str(told["timestamp"])).timestamp()
+
+
+def _heads(progress: Iterable[_Progress]) -> list[tuple[float, float]]:
+    """The topic's newest offsets over time; while a query was idle there was nothing newer than at its last batch."""
+    found: list[tuple[float, float]] = []
+    for one in progress:
+        if one.head is not None:
+            found += [(one.idle_s, found[-1][1])] if found and one.idle_s is not None else []
+            found.append((one.began_s, one.head))
+    return found
 
 
 def _between(since_s: float, until_s: float, rows: int) -> Births:

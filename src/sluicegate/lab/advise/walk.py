@@ -8,6 +8,7 @@ The loop is ticked as on Spark. Requested slots become available ``startup_s`` l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -132,13 +133,14 @@ def walk(
             asked, moves, reasons = decision.running[OPERATOR], moves + 1, decision.reasons
             slots.append((now_s, asked))
             course.ask(now_s, asked)
+    course.until(math.inf)  # rows that wait at the end are late too
     return _walked(course, settings.goal, load, slots, moves, reasons)
 
 
 def fixed(law: BatchLaw, load: Load, k: int, goal: Goal) -> Walked:
     """Simulate a fixed size over the whole load."""
     course = _course(law, load, k, 0.0)
-    course.until(load.seconds)
+    course.until(math.inf)
     return _walked(course, goal, load, [(0.0, k)], 0, ())
 
 

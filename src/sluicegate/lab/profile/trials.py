@@ -59,7 +59,7 @@ class TrialFile:
     def read(self) -> list[Trial]:
         """The trials so far; an incomplete last line, left by a crash, is ignored."""
         text = read_if_there(self._path)
-        if not text:
+        if not text or "\n" not in text:
             append_line(self._path, json.dumps(self._what), _MOST_BYTES)
             return []
         try:

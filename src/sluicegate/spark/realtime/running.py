@@ -258,6 +258,7 @@ class RealTimeRunning:
     def _log(self, now_s: float, span_s: float, came: int) -> None:
         rows, self._rows = self._rows, []
         self._count_pause(rows)
+        every = max(len(rows) // 200, 1)
         document = {
             "at_s": round(now_s, 3),
             "span_s": round(span_s, 3),
@@ -270,7 +271,7 @@ class RealTimeRunning:
             "pauses": len(self.pauses_s),
             "counted": self._counted(),
             "stages": as_document(figures(rows, self.names)),
-            "ages": [[round(row.out_s - row.born_s, 4), 1] for row in rows[:: max(len(rows) // 200, 1)]],
+            "ages": [[round(row.out_s - row.born_s, 4), every] for row in rows[::every]],
         }
         append_line(self.layout.stages, json.dumps(document))
         if rows:

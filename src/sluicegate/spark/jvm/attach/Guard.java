@@ -15,11 +15,11 @@ import org.slf4j.LoggerFactory;
  */
 final class Guard {
   private static final Logger LOG = LoggerFactory.getLogger("sluicegate");
-  private static final Pattern ADDRESS = Pattern.compile("(\\w+://[^/\\s:@\\[\\]]*:)[^/\\s@]+@");
+  private static final Pattern ADDRESS = Pattern.compile("(\\w+://[^/\\s:@\\[\\]]*:)[^/\\s]+@");
   private static final Pattern AFTER =
       Pattern.compile(
-          "([\\w.-]*(?:secret|passw(?:or)?d|pwd|token|access[._-]?key|api[._-]?key|jaas[._-]?config|credential)[\\w.-]*"
-              + "[\"']?\\s*[=:]\\s*)(?:\"[^\"]*\"|'[^']*'|[^\\s,;&}\\]\"']+)",
+          "([\\w.-]*(?:secret|passw(?:or)?d|pwd|token|(?:access|api|account|keystore)[._-]?key|jaas[._-]?config|credential)"
+              + "[\\w.-]*[\"']?\\s*[=:]\\s*)(?:\\\\*\"[^\"]*\"|'[^']*'|[^\\s,;&}\\]\"']+)",
           Pattern.CASE_INSENSITIVE);
   private static final long SLOW_NANOS = 500_000_000L;
   private static final long SLOW_AGAIN_NANOS = 600_000_000_000L;
