@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
@@ -76,3 +77,32 @@ def _helps(name: str) -> list[str]:
     hints = get_type_hints(command_of(name), include_extras=True)
     options = [one for hint in hints.values() for one in getattr(hint, "__metadata__", ())]
     return [one.help for one in options if one.help and not one.hidden]
+
+
+TWO = """name = "two"
+operators = [{name = "a", service_rate_per_s = 20.0}, {name = "b", service_rate_per_s = 10.0}]
+edges = [{from = "source:x", to = "a"}, {from = "source:y", to = "b"}]
+"""
+
+
+@pytest.mark.parametrize("policy", ["sluicegate", "drs", "hpa"])
+def test_a_plan_for_named_sources_carries_what_each_of_them_sends(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], policy: str
+) -> None:
+    (tmp_path / "two.toml").write_text(TWO)
+    asked = ["plan", str(tmp_path / "two.toml"), "--rate", "x=100,y=1", "--policy", policy, "--json"]
+    assert run(asked) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["feasible"]
+    assert found["predicted"]["rate_per_s"] >= found["rate_per_s"]
+    assert found["operators"]["a"]["processors"] > 5 > found["operators"]["b"]["processors"]
+
+
+def test_the_model_beside_a_simulation_knows_the_rate_of_each_source(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "two.toml").write_text(TWO)
+    given = ["--rate", "x=15,y=1", "--allocation", "a=1,b=1", "--seconds", "100"]
+    assert run(["simulate", str(tmp_path / "two.toml"), *given]) == 0
+    shown = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines() if line.strip()}
+    assert (shown["a"][-2:], shown["b"][-2:]) == (["200", "ms"], ["111", "ms"])

@@ -5,11 +5,14 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 
 from sluicegate.cli.replay import replay
-from sluicegate.errors import SluicegateError
+from sluicegate.errors import BadInput, SluicegateError
+from sluicegate.lab.replay.players import Facts, settings_of
+from sluicegate.lab.replay.world import PROTOCOLS, measured_sizes, truth_of
 
 Run = Callable[..., tuple[int, dict[str, object]]]
 
@@ -120,3 +123,12 @@ def test_a_page_that_cannot_be_written_is_an_error(run: Run, tmp_path: Path) -> 
     code, said = run("--policies", "hindsight", "--html", str(tmp_path / "no" / "page.html"))
     assert code == 2
     assert "cannot be written" in str(said["error"])
+
+
+def test_no_measurement_to_train_on_is_one_line() -> None:
+    truth = truth_of([(4, 4000.0, 3000.0)])
+    run_without = next(n for n in range(100) if not measured_sizes(truth, (4,), 0, n))
+    rates = np.full(30, 100.0)
+    facts = Facts(PROTOCOLS["cycle"], truth, 0.99, 0.95, measured_sizes(truth, (4,), 0, run_without), rates, rates * 0)
+    with pytest.raises(BadInput, match="no training size"):
+        settings_of("ds2", facts)

@@ -9,15 +9,21 @@ import subprocess
 import time
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import DataFrame
 from tests.ctrl_c import sluicegate_in
 
 from sluicegate.cli.app import run
+from sluicegate.cli.checked_options import the_processors
+from sluicegate.errors import BadInput
+from sluicegate.lab.running.app import App as Application
 from sluicegate.runlog.batch_log import BatchRecord, Tail
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.pipeline.declaration import Pipeline, Stream
 
 APP = """
 import pyarrow as pa
@@ -134,3 +140,25 @@ def test_what_cannot_be_meant_is_refused_before_spark_starts(
     assert last.startswith("sluicegate: ")
     assert said in last
     assert not (tmp_path / "sluicegate-my_rows" / "pipeline.json").exists()
+
+
+def same(*rows: DataFrame) -> DataFrame:
+    return rows[0]
+
+
+def begun() -> tuple[Pipeline, Stream]:
+    pipeline = Pipeline("p")
+    return pipeline, pipeline.source("s", "id long")
+
+
+def test_a_pipeline_that_cannot_run_is_refused_before_spark_starts() -> None:
+    pipeline, lines = begun()
+    pipeline.operator("a", same, lines)
+    with pytest.raises(BadInput, match="nothing reads 'a'"):
+        the_processors(Application("p", lambda: pipeline), None, fuse=True)
+
+
+@pytest.mark.parametrize("build", [lambda: cast(Any, Pipeline("p")).operatr("a"), lambda: None])
+def test_an_application_that_does_not_build_is_refused_in_one_line(build: Any) -> None:
+    with pytest.raises(BadInput, match=r"cannot be built: AttributeError|its build gave NoneType"):
+        the_processors(Application("p", build), None, fuse=True)

@@ -122,9 +122,10 @@ def test_no_escalation_when_more_did_not_help() -> None:
 
 def test_nothing_is_taken_away_while_rows_come_out_late() -> None:
     rules, late = Rules(calm_share=0.8), replace(ask({"a": 4, "b": 4}, {"a": 2, "b": 4}), late=0.9)
-    assert rule(decide(late, rules)) == "calm"
+    slower = replace(late, sojourns_s=lambda: (1.0, 1.5))
+    assert rule(decide(slower, rules)) == "calm"
     assert (
-        decide(late, rules).refusals[0].why == "latency is at 0.90x its bound: 2 processors are taken only below 0.8x"
+        decide(slower, rules).refusals[0].why == "latency is at 0.90x its bound: 2 processors are taken only below 0.8x"
     )
     assert decide(replace(late, late=0.7), rules).running == {"a": 2, "b": 4}
     assert decide(replace(late, want={"a": 2, "b": 6}), rules).running == {"a": 2, "b": 6}  # moved, not taken away
@@ -211,3 +212,20 @@ def test_fewer_processors_that_were_asked_for_are_not_taken_back_before_they_cam
     _, verdict = govern(Ledger(moved_at_s=98.0), request, Rules(), Limits())
     assert verdict.running == {"a": 2}
     assert verdict.rescales == ()
+
+
+def test_processors_whose_own_tasks_make_rows_late_are_taken_away() -> None:
+    """Thirty tasks cost a second a batch: latency is high because of them, and would keep them for ever."""
+    rules = Rules(calm_share=0.8)
+    slow = replace(ask({"a": 9, "b": 30}, {"a": 2, "b": 7}), late=0.92, sojourns_s=lambda: (2.67, 2.08))
+    assert govern(READY, slow, rules, Limits())[1].running == {"a": 2, "b": 7}
+    alike = replace(slow, sojourns_s=lambda: (2.67, 2.6))
+    assert govern(READY, alike, rules, Limits())[1].running == {"a": 9, "b": 30}
+
+
+def test_the_budget_holds_while_an_operator_that_shrinks_is_awaited() -> None:
+    """b stays at 3 until its request is in force, so a has no fourth slot to grow into."""
+    request = replace(ask({"a": 1, "b": 2}, {"a": 2, "b": 2}), starting=True, rescaling=True, asked={"a": 1, "b": 3})
+    running = govern(READY, request, Rules(), Limits(budget=4))[1].running
+    assert running == {"a": 1, "b": 3}
+    assert govern(READY, request, Rules(), Limits(budget=5))[1].running == {"a": 2, "b": 3}

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 from pyspark.sql import DataFrame
 
 from sluicegate.spark.pipeline.declaration import Pipeline, Stream
@@ -66,3 +68,33 @@ def test_every_operator_is_in_exactly_one_group_and_every_group_says_why() -> No
         groups = groups_of(pipeline)
         assert sorted(step.name for group in groups for step in group.steps) == ["a", "b", "c"]
         assert all(all(step.name in group.why for step in group.steps) for group in groups)
+
+
+def begun() -> tuple[Pipeline, Stream]:
+    pipeline = Pipeline("p")
+    return pipeline, pipeline.source("s", "id long")
+
+
+def test_a_group_has_the_key_groups_of_its_stateful_operator() -> None:
+    pipeline, lines = begun()
+    words = pipeline.operator("split", same, lines, key_groups=64)
+    pipeline.sink("out", pipeline.operator("count", same, words, stateful=True, key_groups=1))
+    assert [(group.name, group.key_groups) for group in groups_of(pipeline)] == [("split+count", 1)]
+
+
+def test_a_union_of_a_stream_with_itself_is_not_fused_as_its_rows_are_there_twice() -> None:
+    pipeline, lines = begun()
+    a = pipeline.operator("a", same, lines)
+    pipeline.sink("out", pipeline.operator("b", same, a | a))
+    assert [group.name for group in groups_of(pipeline)] == ["a", "b"]
+
+
+def test_the_name_of_a_group_is_a_file_name(tmp_path: Path) -> None:
+    pipeline, stream = begun()
+    for number in range(9):
+        stream = pipeline.operator(f"normalise_customer_addresses_{number}", same, stream)
+    pipeline.sink("out", stream)
+    groups = groups_of(pipeline)
+    assert sorted(step.name for group in groups for step in group.steps) == sorted(pipeline.steps)
+    for group in groups:
+        (tmp_path / group.name).mkdir()

@@ -121,3 +121,45 @@ def test_a_pipeline_that_can_run_passes() -> None:
     pipeline.sink("raw", lines)
     pipeline.sink("end", pipeline.operator("end", same, routed["b"]), lambda rows, number: None)
     pipeline.check()
+
+
+def begun() -> tuple[Pipeline, Stream]:
+    pipeline = Pipeline("p")
+    return pipeline, pipeline.source("s", "id long")
+
+
+def test_a_loop_that_no_source_feeds_is_refused() -> None:
+    pipeline, lines = begun()
+    pipeline.sink("out", pipeline.operator("a", same, lines))
+    back = pipeline.loop("back", "id long")
+    pipeline.close(back, pipeline.operator("round", same, back))
+    with pytest.raises(BadInput, match="no row of a source reaches operator 'round'"):
+        pipeline.check()
+
+
+@pytest.mark.parametrize("limit", ["5s", [1]])
+def test_a_retry_limit_that_is_no_number_is_refused(limit: Any) -> None:
+    pipeline, lines = begun()
+    with pytest.raises(BadInput, match="retry_for_s is"):
+        pipeline.operator("a", same, lines, retry_for_s=limit)
+
+
+@pytest.mark.parametrize("outputs", [None, [["x"]], 3])
+def test_outputs_that_are_no_names_are_refused(outputs: Any) -> None:
+    pipeline, lines = begun()
+    with pytest.raises(BadInput, match=r"name its outputs|output name"):
+        pipeline.splitter("a", same, lines, outputs=outputs)
+
+
+def test_kafka_settings_that_are_no_mapping_are_refused() -> None:
+    pipeline, lines = begun()
+    with pytest.raises(BadInput, match="settings is"):
+        pipeline.edge(pipeline.operator("a", same, lines), "host:9092", settings=cast(Any, ["x"]))
+
+
+def test_an_operator_that_is_refused_is_not_left_behind() -> None:
+    pipeline, lines = begun()
+    with pytest.raises(BadInput, match="dead_letters needs a function of rows"):
+        pipeline.operator("a", same, lines, dead_letters=True)
+    assert not pipeline.steps
+    pipeline.operator("a", same, lines)

@@ -26,6 +26,7 @@ from sluicegate.errors import BadInput
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.cluster.waiting import wait_until
 from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.elastic import elastic
 from sluicegate.spark.pipeline.declaration import Pipeline, Step, Stream
 from sluicegate.spark.pipeline.runtime import Running, start
 
@@ -269,3 +270,11 @@ def test_more_processors_than_key_groups_or_none_at_all_are_refused(spark: Spark
     assert told == "processors of 'joined' is 4: give at least 1 and at most its 3 key groups"
     assert refused(spark, build(), tmp_path, processors={"both": 0}).startswith("processors of 'both' is 0")
     assert refused(spark, build(), tmp_path, processors={"nope": 1}).startswith("processors for 'nope'")
+
+
+@pytest.mark.parametrize("given", [{"retry_for_s": -1.0}, {"when_stopped": "shout"}])
+def test_elastic_checks_all_arguments_at_the_call(tmp_path: Path, given: dict[str, Any]) -> None:
+    pipeline = Pipeline("p")
+    pipeline.sink("out", pipeline.operator("a", same, pipeline.source("s", "id long")))
+    with pytest.raises(BadInput, match=next(iter(given))):
+        elastic(pipeline, object.__new__(SparkSession), tmp_path, budget=1, **given)

@@ -22,6 +22,7 @@ from sluicegate.runlog.plan_file import MOST_PROCESSORS
 if TYPE_CHECKING:
     from sluicegate.lab.running.app import App
     from sluicegate.lab.running.load import Load
+    from sluicegate.spark.pipeline.declaration import Pipeline
 
 MICRO_BATCH, REAL_TIME = "micro-batch", "real-time"
 _MOST_NODES = 4
@@ -117,8 +118,24 @@ def the_processors(app: App, text: str | None, fuse: bool) -> dict[str, int]:
             raise BadInput(f"--processors of {name} is {count:g}: give a whole number, 1 to {MOST_PROCESSORS}")
     asked = {name: int(count) for name, count in given.items()}
     if app.beside is None:  # otherwise the pipeline is known, and checked, only once what it needs is up
-        begin_with(asked, app.build(), fuse)
+        begin_with(asked, the_pipeline(app), fuse)
     return asked
+
+
+def the_pipeline(app: App) -> Pipeline:
+    """The pipeline of an application, refused if its code fails or it cannot run."""
+    from sluicegate.spark.pipeline.declaration import Pipeline
+
+    try:
+        pipeline = app.build()
+    except SluicegateError:
+        raise
+    except Exception as problem:  # raised by the code of the user's file
+        raise BadInput(f"{app.name} cannot be built: {type(problem).__name__}: {problem}") from problem
+    if not isinstance(pipeline, Pipeline):
+        raise BadInput(f"{app.name}: its build gave {type(pipeline).__name__}: let it return a Pipeline")
+    pipeline.check()
+    return pipeline
 
 
 def the_mode(
@@ -141,7 +158,7 @@ def the_stages(app: App, text: str | None) -> dict[str, int]:
     """Tasks of the stages of a real-time query, from ``a=2,b=1``; impossible ones are refused before Spark starts."""
     from sluicegate.spark.realtime.stages import sink_of, stages_of
 
-    pipeline = app.build()
+    pipeline = the_pipeline(app)
     steps = stages_of(pipeline)
     sink_of(pipeline, steps)
     given = pairs_from(text, "--processors") if text is not None else {}
@@ -238,7 +255,7 @@ def the_slots(
 
 
 def _check_profiles(app: App, known: set[str], needed: bool) -> None:
-    names = [name for name, step in app.build().steps.items() if step.source is None]
+    names = [name for name, step in the_pipeline(app).steps.items() if step.source is None]
     missing = [name for name in names if name not in known]
     if len(missing) == len(names):
         raise BadInput(f"--profiles has {', '.join(sorted(known)[:5])}; {app.name!r} has {', '.join(names)}: none fits")

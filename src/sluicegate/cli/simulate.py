@@ -19,7 +19,7 @@ from sluicegate.config.goal_text import duration_s, goal_from, pairs_from
 from sluicegate.config.policy_options import policy_options
 from sluicegate.config.topology_file import read_topology
 from sluicegate.control.planning import predict_allocation
-from sluicegate.domain import Topology
+from sluicegate.domain import Prediction, Topology
 from sluicegate.errors import BadInput
 from sluicegate.lab.simulate.arrivals import poisson
 from sluicegate.lab.simulate.microbatch import SPARK_BATCH
@@ -97,7 +97,8 @@ def simulate(
     if json_out:
         print_json({**asdict(result), "wall_s": wall_s})
     else:
-        _show(topology, result, total, processors, wall_s, console())
+        expected = predict_allocation(topology, total, processors, by_source)
+        _show(topology, result, expected, wall_s, console())
     return 0 if result.stable else 1
 
 
@@ -136,20 +137,12 @@ def allocation_from(text: str, topology: Topology) -> dict[str, int]:
     return {name: int(count) for name, count in given.items()}
 
 
-def _show(
-    topology: Topology,
-    result: SimulationResult,
-    rate_per_s: float,
-    processors: dict[str, int],
-    wall_s: float,
-    out: Console,
-) -> None:
+def _show(topology: Topology, result: SimulationResult, expected: Prediction, wall_s: float, out: Console) -> None:
     speed = result.events / wall_s if wall_s > 0 else 0.0
     out.print(
         f"[bold]{escape(topology.name)}[/] at {rate(result.arrivals_per_s)}: {result.events:,} events in "
         f"{seconds(wall_s)} ({speed / 1e6:.1f} million a second), the first {seconds(result.warm_up_s)} left out\n"
     )
-    expected = predict_allocation(topology, rate_per_s, processors)
     table = Table("operator", box=None, pad_edge=False)
     for heading in ("processors", "busy", "waiting rows", "mean", "+-", "model's mean"):
         table.add_column(heading, justify="right")

@@ -8,8 +8,8 @@ The rules, in the order in which they are checked:
                   are awaited), operators may grow but not shrink
 3. bounds         least and most processors, and the budget: the proposal is clamped to them
 4. window         an operator shrinks only to the largest proposal of the last ``settle_down_s``
-5. calm           while latency is above ``calm_share`` of its bound the total does not fall, whatever the model says;
-                  unless cores are short
+5. calm           while latency is above ``calm_share`` of its bound the total does not fall; unless cores are short or
+                  the model says that the processors themselves make batches slower (each task costs time)
 6. dead band      an operator's change of at most ``dead_band`` of its processors is skipped, unless its utilisation
                   requires it
 7. no escalation  the last increase did not help, though every operator keeps up: no further increase until the load
@@ -53,6 +53,8 @@ def govern(ledger: Ledger, request: Request, rules: Rules, limits: Limits) -> tu
         return ledger, Verdict(request.stays, (), (blocked,))
     want, cut = _bounded(request, limits)
     want, still = _not_taken_yet(request, want)
+    if limits.budget is not None and sum(want.values()) > max(limits.budget, sum(request.have.values())):
+        want = dict(request.have)  # the processors of those that stay are not free for others yet
     cut = (*cut, *still)
     ledger = _remember(ledger, request.now_s, want, rules)
     kept, settling = _not_below_recent(ledger, request, want)
@@ -203,6 +205,9 @@ def _not_while_late(request: Request, want: dict[str, int], rules: Rules) -> tup
     fewer = sum(request.have.values()) - sum(want.values())
     # when all cores are busy, fewer tasks reduce latency
     if fewer <= 0 or request.late is None or request.late <= rules.calm_share or request.crowded:
+        return want, ()
+    have_s, want_s = request.sojourns_s()
+    if want_s < have_s * (1 - rules.helped_share) < math.inf:
         return want, ()
     why = f"latency is at {request.late:.2f}x its bound: {fewer} processors are taken only below {rules.calm_share:g}x"
     return {name: max(count, request.have[name]) for name, count in want.items()}, (Refusal("calm", why),)

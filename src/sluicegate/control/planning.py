@@ -15,6 +15,7 @@ from sluicegate.domain import Bundle, Goal, Limits, Operator, Placement, Predict
 from sluicegate.errors import Infeasible
 from sluicegate.model.mapping_rate import Routing, VmLoad, mapping_rate, vm_loads
 from sluicegate.model.sojourn import predict
+from sluicegate.model.traffic import with_source_rates
 from sluicegate.place.catalogue import COMPARES_EVERY_NODE, placer
 from sluicegate.place.extra_slots import place_with_extra_slots
 from sluicegate.policy.allotment import bundles_of
@@ -74,6 +75,7 @@ def make_plan(
     ({'a': 4}, 4, (4,), 0.121)
     """
     goal, limits, entry = goal or Goal(), limits or Limits(), policy_entry(policy)
+    topology = with_source_rates(topology, rate_per_s, source_rates)
     situation = situation_at(topology, rate_per_s, goal, limits, source_rates)
     proposal = proposal_at(policy_for(policy, known=Known(load_per_s=(rate_per_s,)), options=options), situation)
     bundles = bundles_of(topology, proposal.processors, proposal)
@@ -180,6 +182,7 @@ def predict_allocation(
     >>> round(predict_allocation(one, 6.0, {"a": 1}).sojourn.mean_s, 3)
     0.25
     """
+    topology = with_source_rates(topology, rate_per_s, source_rates)
     stations = stations_of(situation_at(topology, rate_per_s, source_rates=source_rates))
     return predict(topology, stations, processors, sustained_per_s(topology, dict(processors)))
 

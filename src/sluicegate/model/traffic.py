@@ -9,7 +9,7 @@ ever) and is refused. DRS measures the arrival rates; planning for a future load
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -106,6 +106,19 @@ def pipeline_rate(topology: Topology, outside_per_s: float) -> float:
     """The pipeline's rate when ``outside_per_s`` rows enter from all sources together: inverse of ``outside_rate``."""
     together = outside_rate(topology, 1.0)
     return outside_per_s / together if together > 0 else 0.0
+
+
+def with_source_rates(topology: Topology, rate_per_s: float, source_rates: Mapping[str, float] | None) -> Topology:
+    """The topology whose sources have the shares that they have in these rates.
+
+    >>> from sluicegate.domain import Edge, Operator
+    >>> edges = (Edge("source:x", "a"), Edge("source:y", "a"))
+    >>> with_source_rates(Topology("t", (Operator("a", 9.0),), edges), 4.0, {"source:x": 6.0}).source_shares
+    {'source:x': 1.5, 'source:y': 0.0}
+    """
+    if source_rates is None or not rate_per_s > 0:
+        return topology
+    return replace(topology, source_shares={s: source_rates.get(s, 0.0) / rate_per_s for s in topology.sources})
 
 
 def _routing(graph: Graph) -> csr_array[np.float64]:

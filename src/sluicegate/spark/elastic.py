@@ -14,7 +14,7 @@ from sluicegate.errors import BadInput
 from sluicegate.runlog.lock import check_free
 from sluicegate.spark.controller import Control
 from sluicegate.spark.pipeline.declaration import Pipeline
-from sluicegate.spark.pipeline.runtime import Running, WhenStopped, start
+from sluicegate.spark.pipeline.runtime import Running, WhenStopped, check_stopping, start
 from sluicegate.spark.supervisor import Supervisor
 
 
@@ -49,6 +49,7 @@ def elastic(
     control = Control(
         policy, promise, slots, options=(policy_options,) if isinstance(policy_options, str) else tuple(policy_options)
     )
+    check_stopping(pipeline, retry_for_s, when_stopped)
     pipeline.check()
     check_free(Path(folder))
     begun = partial(start, pipeline, spark, folder, retry_for_s=retry_for_s, when_stopped=when_stopped)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,15 @@ def test_a_file_that_is_not_there_or_no_python_file_is_refused(tmp_path: Path) -
     (tmp_path / "app.txt").write_text("")
     with pytest.raises(BadInput, match=r"should end in \.py"):
         app_from(tmp_path / "app.txt")
+
+
+def test_a_file_does_not_stand_in_for_a_module_of_its_name(tmp_path: Path) -> None:
+    known = sys.modules.get("statistics")
+    path = tmp_path / "statistics.py"
+    path.write_text("from sluicegate import Pipeline\npipeline = Pipeline('p')\n")
+    try:
+        assert app_from(path).name == "p"
+        assert sys.modules.get("statistics") is known
+    finally:
+        if known is not None:
+            sys.modules["statistics"] = known

@@ -4,6 +4,7 @@ import pytest
 
 from sluicegate.domain import BatchCosts, Edge, Operator, Topology
 from sluicegate.lab.simulate import Behaviour, advance, begin, simulate
+from sluicegate.lab.simulate.arrivals import deterministic
 from sluicegate.lab.simulate.distributions import gamma
 from sluicegate.model.microbatch import mean_sojourn_s, settled_batch_s
 
@@ -135,3 +136,14 @@ def test_a_commit_longer_than_the_batch_publishes_at_its_start() -> None:
     result = simulate(one(1000.0, costs), 100.0, {"a": 1}, 500, 1, mode="micro-batch")
     assert result.mean_s is not None
     assert 0 <= result.mean_s < 0.02
+
+
+def test_rows_that_several_operators_publish_at_the_same_moment_are_in_one_batch() -> None:
+    costs = BatchCosts(overhead_s=0.5, per_task_s=0.0)
+    operators = tuple(Operator(name, 1000.0, batch=costs) for name in "abcd")
+    pairs = [("source", "a"), ("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")]
+    diamond = Topology("t", operators, tuple(Edge(*pair) for pair in pairs))
+    world = begin(diamond, deterministic(0.1), dict.fromkeys("abcd", 1), seed=1, mode="declared")
+    seen = advance(world, 100.0).operators["d"]
+    assert {batch.rows for batch in seen.batches} == {2.0}
+    assert seen.sojourn_s == pytest.approx(0.502, abs=1e-6)

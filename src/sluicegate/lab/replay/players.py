@@ -125,6 +125,8 @@ def player(name: str, facts: Facts) -> Player:
 
 def settings_of(name: str, facts: Facts, options: dict[str, object] | None = None) -> Settings:
     """Loop settings for one machine pool: only its size is decided; the goal is a share of steps on time."""
+    if not facts.training:
+        raise BadInput("no training size was measured above 0 rows/s: give more --train sizes, or a smaller sd_per_s")
     # the first measurement gives the initial rate of one machine
     size, rate = facts.training[0]
     pipeline = Topology("replay", (Operator(OPERATOR, rate / size),), (Edge("source", OPERATOR),))

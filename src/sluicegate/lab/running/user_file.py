@@ -23,12 +23,14 @@ def app_from(path: Path) -> App:
     """Load the file and return the application that it defines."""
     if not path.is_file():
         raise BadInput(f"no file {path}: give an application's name or a Python file")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    # A name of its own: a file called statistics.py must not stand in for Python's.
+    name = f"sluicegate_user_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise BadInput(f"{path} is no Python file: its name should end in .py")
     module = importlib.util.module_from_spec(spec)
     # Pickle the file's functions by value: Spark's workers cannot import a module that is not on their path.
-    sys.modules[path.stem] = module
+    sys.modules[name] = module
     by_value: Callable[[ModuleType], None] = cloudpickle.register_pickle_by_value
     by_value(module)
     try:

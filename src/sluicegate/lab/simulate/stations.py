@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from sluicegate.lab.simulate import rng
 from sluicegate.lab.simulate.agenda import schedule
 from sluicegate.lab.simulate.compiled import compiled, inlined
@@ -162,11 +164,13 @@ def enqueue(net: Net, queue: int, row: int, now: float) -> None:
 def plan_batch(net: Net, server: int, now: float) -> None:
     """Schedule the next batch: now, or, with a pace, when it is due.
 
-    The start is a separate event even if it is due now, so that rows published together are in one batch.
+    The start is a separate event even if it is due now, right after all others of that time, so that rows published
+    together are in one batch, also those of several operators.
     """
     slot = net.slots[server]
     slot["phase"] = DUE
-    schedule(net.agenda, server, max(slot["paced_from"] + net.nodes[slot["node"]]["pace_s"], now))
+    at = max(slot["paced_from"] + net.nodes[slot["node"]]["pace_s"], now)
+    schedule(net.agenda, server, np.nextafter(at, math.inf))
 
 
 @inlined

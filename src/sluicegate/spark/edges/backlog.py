@@ -9,6 +9,10 @@ from sluicegate.spark.edges.edge import Edge
 from sluicegate.spark.edges.manifest import Manifest
 from sluicegate.spark.edges.offsets import committed
 
+LATE = 2.0
+"""A rate holds for this many times the time between two manifests or batches. At 1 a batch slightly later than the
+one before counts as none. At double the end of a load is seen later."""
+
 
 @dataclass(slots=True)
 class Head:
@@ -19,13 +23,14 @@ class Head:
     rows: int = 0
     published_s: float | None = None
     per_s: float | None = None
-    """Rows/s from manifest to manifest, as of the last poll; ``None`` with fewer than two of them."""
+    """Rows/s from manifest to manifest, at the last poll that found one; ``None`` with fewer than two of them."""
+    until_s: float = 0.0
+    """How long that rate holds without another manifest."""
 
     def look(self) -> int:
         """Poll the edge; returns the rows added since the last poll."""
-        before, published_s = self.rows, self.published_s
+        before, published_s, first = self.rows, self.published_s, self.next
         if not self.edge.has_more(self.next):
-            self.per_s = None
             return 0
         if not self.edge.has(self.next) and (newest := self.edge.newest()) and newest.number >= self.next:
             self._take(newest)  # manifests not seen yet were deleted meanwhile
@@ -35,7 +40,17 @@ class Head:
         # How many manifests fall between two polls is chance; the time between two manifests is not.
         apart_s = self.published_s - published_s if self.published_s is not None and published_s is not None else 0.0
         self.per_s = fresh / apart_s if apart_s > 0 else None
+        self.until_s = (self.published_s or 0.0) + LATE * apart_s / max(self.next - first, 1)
         return fresh
+
+    def rate_per_s(self, fresh: int, took_s: float, now_s: float) -> float:
+        """Rows/s at the last poll, which found ``fresh`` rows ``took_s`` after the one before.
+
+        Between two manifests the last rate holds: a writer with long batches would else count as idle in most polls.
+        """
+        if self.per_s is None or (not fresh and now_s > self.until_s):
+            return fresh / took_s
+        return self.per_s
 
     def _take(self, manifest: Manifest) -> None:
         self.next, self.rows, self.published_s = manifest.number + 1, manifest.rows_after, manifest.published_s

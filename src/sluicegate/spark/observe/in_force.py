@@ -24,6 +24,12 @@ class InForce:
     at_batch: int = -1
     ran: int | None = None
     ended: int = -1
+    newest: int = -1
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a batch was planned that has not ended."""
+        return self.newest > self.ended
 
     def look(
         self, planned: int, records: Sequence[BatchRecord], started: int | None, waiting: bool, now_s: float
@@ -40,7 +46,7 @@ class InForce:
         >>> seen.look(5, [], 5, True, 6.0), InForce().look(3, [], None, False, 0.0)
         ((5, None), (3, None))
         """
-        newest = -1 if started is None else started
+        newest = self.newest = -1 if started is None else started
         if records:
             self.ran, self.ended = records[-1].processors, records[-1].batch
         if planned != self.asked:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -164,9 +164,10 @@ class Pipeline:
         ``dead_letters=True``: rows that ``function``, made by ``by_row`` or ``in_pandas``, raises an error for are
         skipped, and kept with the reason in the stream NAME.dead_letters (``pipeline.dead_letters(NAME)``).
         """
-        self._add(name, function, reads, (), stateful, mode, fuse, key_groups, retry_for_s)
         if dead_letters:
             _check_dead_letters(name, function, reads, stateful)
+        self._add(name, function, reads, (), stateful, mode, fuse, key_groups, retry_for_s)
+        if dead_letters:
             self.steps[name] = replace(self.steps[name], dead_letters=dead_letters_of(name))
         return Stream((name,))
 
@@ -189,10 +190,8 @@ class Pipeline:
         retry_for_s: float | None = None,
     ) -> Outputs:
         """Add an operator with several ``outputs``; the column ``output`` of its result says where each row goes."""
-        if isinstance(outputs, str) or len(set(outputs)) != len(outputs) or len(outputs) < 1:
-            raise BadInput(f"operator {name!r}: name its outputs, each once")
+        _check_outputs(name, outputs)
         for output in outputs:
-            _check_name("output", output)
             if output == DEAD_LETTERS:
                 raise BadInput(f"operator {name!r}: an output {output!r} would be taken for skipped rows: rename it")
         self._add(name, function, reads, tuple(outputs), stateful, mode, False, key_groups, retry_for_s)
@@ -237,6 +236,8 @@ class Pipeline:
             raise BadInput(f"edge of {origin!r} through Kafka: give the stream of an operator with one output")
         if origin in self.topics:
             raise BadInput(f"edge of {origin!r} is declared twice: leave one of the two out")
+        if settings is not None and not isinstance(settings, Mapping):
+            raise BadInput(f"edge of {origin!r}: settings is {settings!r}: give a mapping of Kafka's names to values")
         known = tuple(sorted((settings or {}).items()))
         self.topics[origin] = KafkaTopic(kafka, topic or f"{self.name}.{origin}", partitions, known)
         return stream
@@ -278,6 +279,8 @@ class Pipeline:
         for name in (*self.sources, *self.loops):
             if name not in read:
                 raise BadInput(f"nothing reads {name!r}: add an operator that does, or remove it")
+        for name in self._unfed():
+            raise BadInput(f"no row of a source reaches operator {name!r}: let it, or its loop, read one that does")
         kept = {sink.stream for sink in self.sinks.values()} | set(self.closed.values())
         for stream in sorted(kept & set(self.topics)):
             raise BadInput(
@@ -331,6 +334,16 @@ class Pipeline:
             name, function, unions, outputs, stateful, used, fuse, key_groups, retry_for_s=retry_for_s
         )
 
+    def _unfed(self) -> list[str]:
+        """The operators of loops that no source feeds."""
+        fed, before = set(self.sources), 0
+        while len(fed) > before:
+            before = len(fed)
+            for step in self.steps.values():
+                if not fed.isdisjoint(self.closed.get(name, name) for name in step.inputs):
+                    fed.update(step.streams)
+        return [step.name for step in self.steps.values() if fed.isdisjoint(step.streams)]
+
     def _known(self) -> set[str]:
         """Names of all streams declared so far."""
         return {*self.sources, *self.loops, *(s for step in self.steps.values() for s in step.streams)}
@@ -357,6 +370,15 @@ def _keep_s(name: str, keep: object, written: bool) -> float:
     if not seconds > 0:
         raise BadInput(f"sink {name!r}: keep is {keep}: give a time above 0, or keep=False")
     return seconds
+
+
+def _check_outputs(operator: str, outputs: object) -> None:
+    if isinstance(outputs, str) or not isinstance(outputs, Collection) or not outputs:
+        raise BadInput(f"operator {operator!r}: name its outputs, each once, in a list")
+    for output in outputs:
+        _check_name("output", output)
+    if len(set(outputs)) != len(outputs):
+        raise BadInput(f"operator {operator!r}: name its outputs, each once")
 
 
 def _check_stream(what: str, stream: object) -> None:
@@ -404,7 +426,7 @@ def _check_function(what: str, name: str, function: object) -> None:
 
 def check_retry(what: str, name: str, retry_for_s: float | None) -> None:
     """Refuse a retry limit below 0 s; 0 means no retry, ``None`` no limit."""
-    if retry_for_s is not None and not retry_for_s >= 0:
+    if retry_for_s is not None and (not isinstance(retry_for_s, int | float) or not retry_for_s >= 0):
         raise BadInput(f"{what} {name!r}: retry_for_s is {retry_for_s!r}, give seconds, 0 or more; None means no limit")
 
 

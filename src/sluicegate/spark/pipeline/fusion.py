@@ -18,6 +18,8 @@ from sluicegate.spark.pipeline.declaration import Pipeline, Step
 
 # Measured cost of small batches on Spark with edges on a local disk; the loop learns its own once it runs.
 COSTS = BatchCosts(overhead_s=0.15, per_task_s=0.03, commit_s=0.03)
+_LONGEST_NAME = 255
+"""Most characters of a file name: a group's folder has its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,8 @@ class Group:
 
     @property
     def key_groups(self) -> int:
-        return max(step.key_groups for step in self.steps)
+        """Those of its stateful operator; what is declared for stateless ones has no meaning."""
+        return max(step.key_groups for step in [s for s in self.steps if s.stateful] or self.steps)
 
     def retry_for_s(self, otherwise: float | None) -> float | None:
         """Retry limit of its query: the smallest limit of its operators, else ``otherwise``."""
@@ -62,8 +65,9 @@ def groups_of(pipeline: Pipeline, fuse: bool = True) -> tuple[Group, ...]:
     home: dict[str, list[Step]] = {}
     for step in pipeline.steps.values():
         before = _before(pipeline, step)
-        if fuse and before is not None and before.name in home and home[before.name][-1] is before:
-            group = home[before.name]
+        joined = home.get(before.name) if fuse and before is not None else None
+        if joined is not None and joined[-1] is before and _fits([*joined, step]):
+            group = joined
             group.append(step)
         else:
             group = [step]
@@ -72,9 +76,13 @@ def groups_of(pipeline: Pipeline, fuse: bool = True) -> tuple[Group, ...]:
     return tuple(Group(tuple(group), _why(group)) for group in groups)
 
 
+def _fits(group: list[Step]) -> bool:
+    return len("+".join(step.name for step in group)) <= _LONGEST_NAME
+
+
 def _before(pipeline: Pipeline, step: Step) -> Step | None:
     """The operator ``step`` may be fused with: it writes the only input, which has no other reader and is not kept."""
-    if not step.fuse or len(step.inputs) != 1 or len(step.reads) != 1:
+    if not step.fuse or [len(union) for union in step.reads] != [1]:  # ``a | a`` has every row twice
         return None
     (stream,) = step.inputs
     origin = pipeline.steps.get(stream)

@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sluicegate.domain import Batch, FleetSeen, Observation, OperatorObservation, Sojourn
@@ -24,7 +24,7 @@ from sluicegate.runlog.batch_log import BatchRecord, Tail, records_of
 from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.plan_file import PlanFile, PlanInForce
 from sluicegate.spark.act.fleet import read_fleet
-from sluicegate.spark.edges.backlog import Head
+from sluicegate.spark.edges.backlog import LATE, Head
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.offsets import ends, last_batch, state_partitions
 from sluicegate.spark.observe.hot_key import read_hot_key
@@ -52,11 +52,30 @@ class Topics:
     per_s: float | None = None
     _at_s: float | None = None
     _rows: int = 0
+    _began_s: float | None = None
+    _until_s: float = 0.0
+
+    def by_batches(
+        self, records: Sequence[BatchRecord], took_s: float | None, now_s: float, under_way: bool = False
+    ) -> None:
+        """The rate of a source that reports none: the rows of a batch came since the batch before it began.
+
+        Until the next batch has ended the rate holds, unless that is overdue and none is ``under_way``.
+        """
+        if records:
+            last, before_s, self._began_s = records[-1], self._began_s, records[-1].started_s
+            apart_s = last.started_s - before_s if before_s is not None else max(took_s or 0.0, last.duration_s)
+            self.per_s = sum(record.rows for record in records) / apart_s if took_s and apart_s > 0 else None
+            self._until_s = last.started_s + last.duration_s + LATE * max(apart_s / len(records), last.duration_s)
+        elif self.per_s is None or (now_s > self._until_s and not under_way):
+            self.per_s = 0.0 if took_s else None
 
     def look(self) -> None:
         """Read new samples; the rate is between two samples, ``None`` without two of them or without a new one."""
         before_s, before = self._at_s, self._rows
         told = [json.loads(line) for line in self.tail.lines()]
+        if not told and not self.known:
+            return
         if told and before_s is None:
             before_s, before = float(told[0]["at_s"]), int(told[0]["rows"])
         if told:
@@ -105,10 +124,12 @@ class Observer:
         # if the clock was set back, the time in between is unknown
         took_s, self.at_s = (now_s - self.at_s if self.at_s is not None and now_s > self.at_s else None), now_s
         plan = PlanFile(self.layout.plan).read()
-        for topics in self.topics.values():
+        for name, topics in self.topics.items():
             topics.look()
+            if not topics.known:
+                topics.by_batches(records[name], took_s, now_s, name in self.in_force and self.in_force[name].under_way)
         running, pending = self._running(plan, records, now_s)
-        read = [self._read_per_s(node.name, records[node.name], took_s) for node in self.graph.nodes if node.source]
+        read = [topics.per_s for topics in self.topics.values()]
         operators = {
             node.name: replace(
                 self._operator(node, fresh, records[node.name], took_s),
@@ -152,7 +173,8 @@ class Observer:
             asked = plan.of(node.name).processors
             started = last_batch(self.layout.checkpoint(node.name))
             seen = self.in_force.setdefault(node.name, InForce())
-            waiting = node.source is not None or self.queue(node) > 0
+            topics = self.topics.get(node.name)
+            waiting = self.queue(node) > 0 if topics is None or topics.known else bool(topics.per_s)
             running[node.name], age_s = seen.look(asked, records[node.name], started, waiting, now_s)
             if age_s is not None:
                 pending.append((node.name, asked, age_s))
@@ -168,25 +190,22 @@ class Observer:
         uneven = self.unevenness.setdefault(node.name, Variability())
         if took_s:
             uneven.take(self._came(node, rows) if node.source else sum(fresh[s] for s in node.reads), records)
-        read_per_s = self._read_per_s(node.name, records, took_s) if node.source else None
+        read_per_s = self.topics[node.name].per_s if node.source else None
         return OperatorObservation(
             arrivals_per_s=self._per_s(node.reads, fresh, took_s) if took_s and not node.source else read_per_s,
             service_per_s=rows / offered_s if rows and offered_s else None,
             arrival_scv=uneven.arrival_scv,
             service_scv=uneven.service_scv,
-            utilisation=min(busy_s / took_s, 1.0) if took_s else None,
+            utilisation=self._busy(node.name, busy_s, took_s) if took_s else None,
             queue_rows=float(self.queue(node)),
             saturated_per_s=rows / busy_s if took_s and busy_s >= _FLAT_OUT * took_s and self.queue(node) else None,
             sojourn_s=sum(waited) / rows if waited and rows else None,
             batches=self._telling(node.name, records),
         )
 
-    def _read_per_s(self, name: str, records: list[BatchRecord], took_s: float | None) -> float | None:
-        """Rows/s from a native Spark source; ``None`` while the broker of a topic does not answer."""
-        topics = self.topics[name]
-        if topics.known or not took_s:
-            return topics.per_s
-        return sum(record.rows for record in records) / took_s
+    def _busy(self, name: str, busy_s: float, took_s: float) -> float:
+        """The share of the time in batches; a batch longer than the time between two polls counts before it ends."""
+        return 1.0 if not busy_s and self.in_force[name].under_way else min(busy_s / took_s, 1.0)
 
     def _came(self, node: Node, taken: int) -> int:
         topics = self.topics[node.name]
@@ -194,8 +213,8 @@ class Observer:
 
     def _per_s(self, streams: Iterable[str], fresh: dict[str, int], took_s: float) -> float:
         """Rows/s on some edges together, by manifest times; by rows per poll for edges with too few manifests."""
-        rates = ((self.heads[stream].per_s, fresh[stream] / took_s) for stream in streams)
-        return sum(by_looks if measured is None else measured for measured, by_looks in rates)
+        now_s = self.at_s or 0.0
+        return sum(self.heads[stream].rate_per_s(fresh[stream], took_s, now_s) for stream in streams)
 
     def _telling(self, name: str, records: list[BatchRecord]) -> tuple[Batch, ...]:
         """The batches to learn costs from: warm ones; until there is one, all but batch 0, which compiles."""

@@ -92,9 +92,7 @@ def start(
     limit), then stopped; the others keep running. Failures are logged and shown by ``status``; with
     ``when_stopped="raise"``, ``check()`` and ``wait()`` raise for a stopped operator too. ``drain()`` always does.
     """
-    check_retry("pipeline", pipeline.name, retry_for_s)
-    if when_stopped not in get_args(WhenStopped):
-        raise BadInput(f"when_stopped is {when_stopped!r}: give one of {', '.join(get_args(WhenStopped))}")
+    check_stopping(pipeline, retry_for_s, when_stopped)
     layout = Layout(Path(folder).absolute())
     groups = fused(pipeline, fuse)
     graph = RunningGraph.of(pipeline, groups)
@@ -121,6 +119,13 @@ def start(
     except BaseException:
         lock.close()
         raise
+
+
+def check_stopping(pipeline: Pipeline, retry_for_s: float | None, when_stopped: str) -> None:
+    """Refuse options about operators that fail which ``start`` does not know."""
+    check_retry("pipeline", pipeline.name, retry_for_s)
+    if when_stopped not in get_args(WhenStopped):
+        raise BadInput(f"when_stopped is {when_stopped!r}: give one of {', '.join(get_args(WhenStopped))}")
 
 
 class Running:
