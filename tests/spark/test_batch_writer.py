@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sluicegate.runlog.plan_file import PlanFile
-from sluicegate.spark.edges.edge import Edge
+from sluicegate.spark.edges.edge import DurableEdge
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.spoiled import EdgeSpoiled
 from sluicegate.spark.pipeline.batch_writer import BatchWriter, _told_sums
@@ -21,7 +21,7 @@ def writer(folder: Path, *outputs: str) -> BatchWriter:
     return BatchWriter("op", folder / "operators" / "op" / "checkpoint", PlanFile(folder / "plan.json"), {}, edges)
 
 
-def homes(edge: Edge) -> list[str]:
+def homes(edge: DurableEdge) -> list[str]:
     return sorted(path.name for path in (edge.folder / "data").iterdir())
 
 

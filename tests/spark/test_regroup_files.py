@@ -43,6 +43,12 @@ def begun(folder: Path) -> tuple[Layout, FolderEdge]:
     return layout, edge
 
 
+def regrouping_in(layout: Layout) -> Regrouping:
+    """Of the operator "count" alone, without Spark."""
+    writer: Any = SimpleNamespace(checkpoint=layout.checkpoint("count"))
+    return Regrouping(cast(Any, None), layout, {"count": cast(Any, SimpleNamespace(writer=writer))}, HANDS)
+
+
 def test_the_number_of_key_groups_is_what_the_offset_log_says(tmp_path: Path) -> None:
     layout, _ = begun(tmp_path)
     assert state_partitions(layout.checkpoint("count")) == 2
@@ -105,8 +111,7 @@ def test_a_crash_while_verified_state_is_put_back_leaves_the_number_of_the_next_
     batch(checkpoint, 2, 5)
     change = Regroup(VERIFIED, 1, 2, 5)
     change.write(layout.regroup("count"))
-    writer: Any = SimpleNamespace(checkpoint=checkpoint)
-    regrouping = Regrouping(cast(Any, None), layout, {"count": cast(Any, SimpleNamespace(writer=writer))}, HANDS)
+    regrouping = regrouping_in(layout)
 
     def dies(point: str) -> None:
         raise SystemExit(point)
@@ -151,10 +156,7 @@ def test_files_recorded_for_a_batch_that_is_planned_anew_are_not_published_again
         (records / f"{number}.json").write_text("{}")
     change = Regroup(VERIFIED, 1, 2, 5)
     change.write(layout.regroup("count"))
-    writer: Any = SimpleNamespace(checkpoint=checkpoint)
-    Regrouping(cast(Any, None), layout, {"count": cast(Any, SimpleNamespace(writer=writer))}, HANDS)._put_back(
-        "count", change
-    )
+    regrouping_in(layout)._put_back("count", change)
     assert [path.name for path in records.iterdir()] == ["1.json"]
 
 
@@ -166,8 +168,7 @@ def test_a_checkpoint_that_could_not_be_restored_is_restored_before_the_query_st
     copied(checkpoint, 1, lambda text: None)
     batch(checkpoint, 2, 5)
     change = Regroup(VERIFIED, 1, 2, 5)
-    writer: Any = SimpleNamespace(checkpoint=checkpoint)
-    regrouping = Regrouping(cast(Any, None), layout, {"count": cast(Any, SimpleNamespace(writer=writer))}, HANDS)
+    regrouping = regrouping_in(layout)
 
     def fails(checkpoint: Path, copy: Path) -> None:
         raise OSError("input/output error")

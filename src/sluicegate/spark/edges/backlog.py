@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluicegate.spark.edges.edge import Edge
+from sluicegate.spark.edges.edge import DurableEdge
 from sluicegate.spark.edges.manifest import Manifest
 from sluicegate.spark.edges.offsets import committed
 
@@ -18,7 +18,7 @@ one before counts as none. At double the end of a load is seen later."""
 class Head:
     """Total rows that an edge has carried; a poll looks only for the next manifest."""
 
-    edge: Edge
+    edge: DurableEdge
     next: int = 0
     rows: int = 0
     published_s: float | None = None
@@ -64,7 +64,7 @@ class Head:
 class Backlog:
     """The rows on an edge that its slowest reader has not committed; ``checkpoints`` are the readers'."""
 
-    def __init__(self, edge: Edge, checkpoints: tuple[Path, ...]) -> None:
+    def __init__(self, edge: DurableEdge, checkpoints: tuple[Path, ...]) -> None:
         self._head, self._checkpoints = Head(edge), checkpoints
 
     def rows(self) -> int:

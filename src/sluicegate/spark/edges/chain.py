@@ -15,7 +15,7 @@ import os
 import zlib
 from pathlib import Path
 
-from sluicegate.spark.edges.edge import Edge
+from sluicegate.spark.edges.edge import DurableEdge
 from sluicegate.spark.edges.spoiled import manifest_spoiled
 
 
@@ -40,7 +40,7 @@ def read_mark(path: Path) -> int | None:
     return None
 
 
-def check_writer(edge: Edge, writer: str, finished: int | None) -> None:
+def check_writer(edge: DurableEdge, writer: str, finished: int | None) -> None:
     """Check that everything ``writer`` published exists; ``finished`` is its last committed batch."""
     manifests = edge.whole()
     newest = manifests[-1].number if manifests else -1
@@ -48,7 +48,7 @@ def check_writer(edge: Edge, writer: str, finished: int | None) -> None:
         raise manifest_spoiled(edge.folder, finished, f"is missing, and operator {writer!r} has committed its batch")
 
 
-def check_reader(edge: Edge, reader: str, first: int) -> None:
+def check_reader(edge: DurableEdge, reader: str, first: int) -> None:
     """Check that everything ``reader`` has yet to take, from manifest ``first`` on, exists."""
     manifests = edge.whole()
     newest = manifests[-1].number if manifests else -1

@@ -16,7 +16,7 @@ from sluicegate.spark.edges.manifest import DataFile, Manifest
 from sluicegate.spark.edges.topic import KafkaTopic
 
 
-class Edge(Protocol):
+class DurableEdge(Protocol):
     """One process writes; any number may read."""
 
     @property

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from sluicegate.runlog.plan_file import OperatorPlan, PlanFile
 from sluicegate.spark.edges.backlog import Backlog
-from sluicegate.spark.edges.edge import Edge
+from sluicegate.spark.edges.edge import DurableEdge
 from sluicegate.spark.edges.file_sums import check_file, check_size
 from sluicegate.spark.edges.manifest import Manifest
 from sluicegate.spark.edges.offsets import next_of, offset_of
@@ -45,7 +45,7 @@ class EdgePlanner:
 
     name: str
     """Unique among all planners of a Spark session."""
-    edge: Edge
+    edge: DurableEdge
     operator: str
     plan: PlanFile
     hold: Path

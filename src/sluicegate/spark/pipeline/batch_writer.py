@@ -29,7 +29,7 @@ from sluicegate.runlog.files import read_if_there, write_whole
 from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.act.group_loads import GroupLoads
 from sluicegate.spark.act.places import in_tasks
-from sluicegate.spark.edges.edge import Edge
+from sluicegate.spark.edges.edge import DurableEdge
 from sluicegate.spark.edges.file_sums import sums_of
 from sluicegate.spark.edges.kept import exact_paths
 from sluicegate.spark.edges.manifest import DataFile, Manifest
@@ -75,8 +75,8 @@ class BatchWriter:
     operator: str
     checkpoint: Path
     plan: PlanFile
-    reads: Mapping[str, Edge]
-    writes: Mapping[str, Edge]
+    reads: Mapping[str, DurableEdge]
+    writes: Mapping[str, DurableEdge]
     """The edge of each output, by name; a single output has the empty name."""
     planners: tuple[EdgePlanner, ...] = ()
     sinks: tuple[tuple[str, Write], ...] = ()
@@ -340,7 +340,7 @@ def _told_sums(folder: Path) -> dict[str, tuple[int, str]]:
     return {path: one for path, one in found.items() if path not in unsure}
 
 
-def _listed(edge: Edge, home: str, sums: Mapping[str, tuple[int, str]], under: str = "") -> tuple[DataFile, ...]:
+def _listed(edge: DurableEdge, home: str, sums: Mapping[str, tuple[int, str]], under: str = "") -> tuple[DataFile, ...]:
     """The files of a folder that have rows, by their Parquet footers; a folder without rows is deleted.
 
     ``sums`` is keyed by the path that a file had when it was written: ``under`` plus its name.

@@ -20,7 +20,7 @@ from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.act.group_loads import GroupLoads
 from sluicegate.spark.edges.backlog import Backlog
-from sluicegate.spark.edges.edge import Edge
+from sluicegate.spark.edges.edge import DurableEdge
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.offsets import state_partitions
 from sluicegate.spark.edges.pace import Pace
@@ -107,7 +107,7 @@ def prepare(pipeline: Pipeline, groups: tuple[Group, ...], spark: SparkSession, 
     return prepared
 
 
-def _created(edge: Edge, schema: StructType) -> StructType:
+def _created(edge: DurableEdge, schema: StructType) -> StructType:
     """Create an edge; returns its schema, nullable wherever rows that are on it already may have nulls."""
     edge.create(schema.json())
     nullable = {field["name"]: field["nullable"] for field in json.loads(edge.schema_json)["fields"]}
@@ -115,7 +115,7 @@ def _created(edge: Edge, schema: StructType) -> StructType:
     return StructType(fields)
 
 
-def _edge(pipeline: Pipeline, layout: Layout, stream: str) -> Edge:
+def _edge(pipeline: Pipeline, layout: Layout, stream: str) -> DurableEdge:
     """The edge of a stream: files, or the Kafka topic that was declared for it."""
     topic = pipeline.topics.get(stream)
     return FolderEdge(layout.edge(stream)) if topic is None else KafkaEdge(layout.edge(stream), topic)
