@@ -41,13 +41,13 @@ VARIANTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "PATIENCE": ("0.3", "1.2"),
         "KEEP": ("0.4", "1.0"),
     },
-    "policy/late_chance.py": {"_GROWTH": ("3", "12")},
+    "policy/late_chance.py": {"_GROWTH": ("1", "3", "12")},
     "policy/capacity_law.py": {
         "_SLOPE": ("0.8",),
         "_SLOPE_SD": ("0.05", "0.2"),
         "_ASSUMED_NOISE": ("0.025", "0.1"),
     },
-    "forecast/least_squares.py": {"_MOST_TRACE": ("50.0", "200.0")},
+    "forecast/least_squares.py": {"_MOST_TRACE": ("50.0", "200.0", "1e9")},
     "forecast/direct.py": {
         "RECENT": ("8", "30"),
         "_FIVE": ("3", "10"),
@@ -56,6 +56,9 @@ VARIANTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "_LEAST": ("0.0015", "0.006"),
         "_MOST": ("2.0", "1e3"),
         "_BELOW": ("1.0",),
+        "_PHASE_RATE": ("0.01", "0.1"),
+        "_TO_SD": ("1.0",),
+        "_NOTHING": ("0.0",),
     },
     "forecast/calibrated.py": {"BLOCK": ("50", "200")},
 }

@@ -76,7 +76,7 @@ def capacity_for(
     have = fleet.requested if fleet.requested is not None else len(fleet.executors)
     if whole_nodes is None:
         needed = shape.within(for_slots + more_nodes * on_one_node(fleet))
-        ledger, want = held(ledger, now_s, needed, have, shape.settle_s - waited_s)
+        ledger, want = held(ledger, now_s, needed, have, shape.settle_s, waited_s)
     else:
         want = shape.within(whole_nodes * on_one_node(fleet))
     nodes, leaving = nodes_for(fleet, want)

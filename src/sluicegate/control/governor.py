@@ -35,6 +35,12 @@ from dataclasses import replace
 from sluicegate.control.rules import SLIGHT, Attempt, Ledger, Request, Rules, Verdict
 from sluicegate.domain import Limits, Refusal, Rescale
 
+_MOST_PATIENCE = 16.0
+"""Cap on the growth of the window that holds executors: 20 s become 5 min. Half: bursts every few minutes break the
+promise. Double: executors stay for ten minutes after a load has fallen."""
+_MISSED_WINDOWS = 3.0
+"""Windows after which an executor that left is not missed any more. Half: slow waves of the load move executors."""
+
 
 def govern(ledger: Ledger, request: Request, rules: Rules, limits: Limits) -> tuple[Ledger, Verdict]:
     """Decide on one proposal.
@@ -74,8 +80,16 @@ def govern(ledger: Ledger, request: Request, rules: Rules, limits: Limits) -> tu
     return _moved(ledger, request, want), Verdict(want, _changes(request, want), notes)
 
 
-def held(ledger: Ledger, now_s: float, want: int, have: int, window_s: float) -> tuple[Ledger, int]:
+def held(
+    ledger: Ledger, now_s: float, want: int, have: int, settle_s: float, waited_s: float = 0.0
+) -> tuple[Ledger, int]:
     """The target number of executors: ``want`` if it is more than ``have``, else the most wanted within the window.
+
+    The window is ``settle_s``, of which the operators' own window has already taken ``waited_s``.
+
+    An executor that is missed soon after it left was given back too early, since its successor starts cold: the window
+    doubles, up to ``_MOST_PATIENCE`` times its length. Each one that is not missed halves it again. So a load that only
+    varies around its mean keeps what its peaks need, and one that falls gives back as fast as at first.
 
     >>> ledger, found = Ledger(), []
     >>> for at, want in ((0.0, 4), (10.0, 2), (19.0, 1), (29.0, 1), (40.0, 1)):
@@ -84,8 +98,17 @@ def held(ledger: Ledger, now_s: float, want: int, have: int, window_s: float) ->
     >>> found
     [4, 4, 4, 2, 1]
     """
+    patience, left_s = ledger.patience, ledger.executor_left_s
+    window_s = patience * settle_s - waited_s
     recent = (*((at, n) for at, n in ledger.executors if now_s - at <= window_s), (now_s, want))
-    return replace(ledger, executors=recent), max(want, min(have, max(n for _, n in recent)))
+    target = max(want, min(have, max(n for _, n in recent)))
+    missed = left_s is not None and now_s - left_s <= _MISSED_WINDOWS * patience * settle_s
+    if target > have and missed:
+        patience, left_s = min(2 * patience, _MOST_PATIENCE), None
+    elif target < have:
+        patience = max(patience / 2, 1.0) if left_s is not None and not missed else patience
+        left_s = now_s
+    return replace(ledger, executors=recent, patience=patience, executor_left_s=left_s), target
 
 
 def _metrics(request: Request, rules: Rules) -> Refusal | None:

@@ -19,7 +19,7 @@ from sluicegate.domain import Change, Refusal, Situation
 
 _AFTER_S = 6.0
 """How long more tasks than groups must have been wanted. At half a burst is enough, at double queues grow."""
-_AGAIN_S = 60.0
+_AGAIN_S = 10 * _AFTER_S
 """Least time between two requests for the same operator; after it a pending one may be replaced by another number."""
 
 

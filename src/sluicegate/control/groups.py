@@ -25,7 +25,7 @@ _DEVIATIONS = 5.0
 the load is not moved."""
 _LOOKS = 4
 """Observations with fresh loads before the next move. At half the loads are still those of batches before the move."""
-_MEMORY = 20
+_MEMORY = 5 * _LOOKS
 """Observations over which noise is learned. Half: its estimate is noisy itself. Double: a changed load moves later."""
 
 

@@ -97,11 +97,13 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The governor's memory."""
+    """The governor's memory. ``patience`` is by how much the window of executors has grown."""
 
     moved_at_s: float | None = None
     wanted: tuple[tuple[float, Mapping[str, int]], ...] = ()
     executors: tuple[tuple[float, int], ...] = ()
+    patience: float = 1.0
+    executor_left_s: float | None = None
     paces: tuple[tuple[float, Mapping[str, float]], ...] = ()
     last_raise: Attempt | None = None
 

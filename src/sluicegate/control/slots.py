@@ -50,7 +50,7 @@ def slots_and_places(
     slots, extra, why = _slots(topology, mapping.placer, bundles, on_one_node(fleet))
     shape = fleet.shape
     have = fleet.requested if fleet.requested is not None else len(fleet.executors)
-    ledger, want = held(ledger, now_s, shape.within(slots), have, shape.settle_s - waited_s)
+    ledger, want = held(ledger, now_s, shape.within(slots), have, shape.settle_s, waited_s)
     nodes, leaving = nodes_for(fleet, want)
     found, mapped = _mapped(topology, mapping.placer, bundles, fleet)
     shares = shares_for(topology, mapped, mapping.routing) if mapped else {}

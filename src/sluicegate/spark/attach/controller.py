@@ -153,9 +153,9 @@ class AttachController:
             return self._executors
         needed = min(max(math.ceil(sum(known) / ground.executor_cores), least), most)
         waited_s = min(lane.state.settings.rules.settle_down_s for lane in self.lanes.values())
-        window_s = _SETTLE_S - waited_s if now_s - self._left_s > _SETTLE_S else _SETTLE_S
+        waited_s = waited_s if now_s - self._left_s > _SETTLE_S else 0.0
         have = self._executors or ground.executors
-        self._ledger, want = held(self._ledger, now_s, needed, have, window_s)
+        self._ledger, want = held(self._ledger, now_s, needed, have, _SETTLE_S, waited_s)
         return want
 
     def _executors_change(self, have: int, want: int, ground: ApplicationGround) -> Change:
