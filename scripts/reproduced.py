@@ -62,9 +62,9 @@ def section(paper: str, rows: Sequence[Mapping[str, Any]]) -> str:
             "| what | paper | ours | |",
             "|---|---|---|---|",
             *table,
-            "\n## What does not, and why\n",
-            *(missed or ["Nothing that is judged."]),
-            "\n## What was assumed where it holds\n",
+            "\n## What does not hold, and why\n",
+            *(missed or ["Every judged claim holds."]),
+            "\n## Assumptions of what holds\n",
             *(f"- {'; '.join(whats)}: {note}" for note, whats in assumed.items()),
             "",
         ]
