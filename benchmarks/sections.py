@@ -89,9 +89,9 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "demo",
         "The demo beside other work",
-        "The shop under a load that triples, with nothing beside it and with a busy loop at normal "
-        "priority on one of the machine's cores. The promise is ten times what a batch takes while it "
-        "warms up, so it is longer on a busy machine.",
+        "The shop under a load that triples, with nothing else running and with a busy loop at normal priority on "
+        "one of the machine's cores. The promise is ten times the duration of a batch during warm-up, so it is "
+        "longer on a busy machine.",
         "demo_beside_work.py",
         (Column("beside it", "beside"),),
         (
@@ -106,11 +106,11 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "live",
         "A load that triples and falls back, live, under every policy",
-        "Pipelines on real Spark, one after the other in one session, at the same load, from one task "
-        "an operator. Fixed peak is a size for the highest load, held all the time (planned with the "
-        "costs of the application's first run). Operators of the waiting applications wait instead of "
-        "computing, so that k is worth what it would be on a cluster. Cycles and T_ra are 6 s, since a run "
-        "lasts 40 s; ARMA has no order by then, so uncertainty-7 decides by the present rate.",
+        "Pipelines on real Spark, one after the other in one session, under the same load, starting with one task "
+        "per operator. Fixed peak is a constant size for the highest load (planned with the costs of the "
+        "application's first run). Operators of the waiting applications wait instead of computing, so that k has "
+        "the effect that it would have on a cluster. Cycles and T_ra are 6 s, since a run lasts 40 s; ARMA has "
+        "no order by then, so uncertainty-7 uses the current rate.",
         "live_elasticity.py --minutes 25",
         (Column("application", "app"), Column("policy", "policy")),
         (
@@ -127,11 +127,11 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "drs_live",
         "DRS, figures 6 to 9, live",
-        "A chain of three operators that wait (2, 9 and 1 ms a row) under `drs`, M/M/k. Figures 6 and 7 (8, 18 and "
-        "1 ms): six allocations, by the model and as measured; batches take time that M/M/k knows nothing of, so only "
-        "the order is compared. Figure 8: from two bad allocations and from the best one, K_max processors, one "
-        "re-allocation once T_ra is over. Figure 9: a load in three steps, and a burst of three looks, under T_max "
-        "(ten nearly empty batches) and T_min (0.45 of it), smoothed over w looks.",
+        "A chain of three waiting operators (2, 9 and 1 ms per row) under `drs`, M/M/k. Figures 6 and 7 (8, 18 "
+        "and 1 ms): six allocations, as predicted and as measured; M/M/k does not model the overhead of batches, "
+        "so only the order is compared. Figure 8: from two bad allocations and from the best one, K_max "
+        "processors, one re-allocation once T_ra is over. Figure 9: a load in three steps, and a burst of three "
+        "ticks, under T_max (ten nearly empty batches) and T_min (0.45 of it), smoothed over w ticks.",
         "drs_live.py",
         (Column("figure", "figure"), Column("what", "what"), Column("from", "allocation")),
         (
@@ -148,13 +148,14 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "mc_levels",
         "Mc-Stream: one level alone against four, live",
-        "Two operators, one of them with state, on a cluster of three local nodes; one node three times slower, half "
-        "of all rows on two of 60 keys, three times the load. `none` is Spark's own way with the user's instances; the "
-        "fourth level is the topology itself. Nodes share two cores and have no network between them, so what "
-        "scheduling saves by bringing operators together does not show here. Deviations are over nodes: of the share "
-        "of slots that tasks occupy, and of processor time. Between two hardships everything is drained: the instance "
-        "level plans for what arrives and knows of no backlog, gives instances back meanwhile and begins the next "
-        "hardship, of nine seconds, with one of each; without it the user's instances stay.",
+        "Two operators, one of them with state, on a cluster of three local nodes. Disturbances: one node three "
+        "times slower, half of all rows on two of 60 keys, three times the load. `none` is plain Spark with the "
+        "user's instances; the fourth level is the topology itself. Nodes share two cores and have no network "
+        "between them, so the gain of placing connected operators together does not show. Deviations are over "
+        "nodes: of the share of slots that tasks occupy, and of processor time. Everything is drained between two "
+        "disturbances. The instance level plans for arrivals without regard to the backlog, so it releases "
+        "instances in between and starts each disturbance, of nine seconds, with one of each; without this level "
+        "the user's instances stay.",
         "mc_levels.py",
         (Column("hardship", "hardship"), Column("levels", "arm")),
         (
@@ -170,8 +171,8 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "edges",
         "Edges against Spark's own Parquet source and sink",
-        "One light SQL operator with an edge at each side, and the same query with Spark's file "
-        "source and sink, in turns. What bounds both is decoding and encoding Parquet.",
+        "One light SQL operator with an edge at each side, and the same query with Spark's file source and sink, "
+        "in turns. Decoding and encoding Parquet limits both.",
         "edge_throughput.py 8",
         (Column("rows", "rows"),),
         (
@@ -183,8 +184,9 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "kafka_edges",
         "A Kafka topic as an edge, against Spark's own Kafka sink and source",
-        "Two light operators with a topic between them, and the same as two plain queries, in turns over one real "
-        "broker; JSON records both ways, one batch a table fed. Ours is exactly once, Spark's sink at least once.",
+        "Two light operators with a topic between them, and the same as two plain queries, in turns with one real "
+        "broker; JSON records on both sides, one batch per table fed. The edge is exactly once, Spark's sink at "
+        "least once.",
         "kafka_edges.py",
         (Column("rows", "rows"),),
         (
@@ -206,9 +208,8 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "plain",
         "A pipeline against the same code as a plain query",
-        "Word count, fused into one query, against plain Structured Streaming with foreachBatch, in "
-        "turns: lines a second of large batches, and processor time of small ones, the loop and its "
-        "logs included.",
+        "Word count, fused into one query, against plain Structured Streaming with foreachBatch, in turns: lines "
+        "per second of large batches, and processor time of small ones, including the loop and its logs.",
         "plain_query.py 0.9",
         (Column("lines", "lines"),),
         (
@@ -219,10 +220,11 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "rescale",
         "State: k within its key groups, beyond them, and stopping everything",
-        "One aggregation. Within its key groups k changes at the next batch; beyond them that one query is stopped at "
-        "a batch boundary, its state repartitioned and verified, and started again while the others go on; the last "
-        "column is Spark's own way, everything stopped for the same change of partitions. Gaps are between two batches "
-        "at the sink. The size of the state is that of its rows, before compression.",
+        "One aggregation. Within its key groups k changes at the next batch; for more, that one query is stopped "
+        "at a batch boundary, its state is repartitioned and verified, and the query is restarted while the "
+        "others continue; in the last column Spark alone makes the same change of partitions, with everything "
+        "stopped. Gaps are between two batches at the sink. The size of the state is that of its rows, before "
+        "compression.",
         "stateful_rescale.py",
         (Column("state, MB", "state_mb"),),
         (
@@ -239,9 +241,10 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "repartition",
         "Repartition time against parallelism",
-        "The state of one aggregation is repartitioned into so many partitions by Spark's own means, in as many tasks "
-        "as there are cores (Es-Stream's figure: 42 MB, time falls with parallelism). Two cores bound it: beyond two "
-        "tasks at a time nothing gets faster here. Equation 25 is scaled to the first row.",
+        "The state of one aggregation is repartitioned by Spark's own function into the given number of "
+        "partitions, in as many tasks as there are cores (Es-Stream's figure: 42 MB, time falls with "
+        "parallelism). Beyond two tasks at a time the two cores are the limit. Equation 25 is scaled to the first "
+        "row.",
         "state_parallelism.py",
         (Column("tasks at a time", "tasks"), Column("partitions", "partitions")),
         (
@@ -254,9 +257,9 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "recovery",
         "One operator fails, against starting everything again",
-        "The middle of three queries fails: only it is started again and goes on from its last batch; against a "
-        "restart of the whole pipeline after the same failure. Seconds from the rows that failed to the first at the "
-        "sink.",
+        "The middle of three queries fails: only it is restarted and resumes after its last batch; compared with "
+        "a restart of the whole pipeline after the same failure. Seconds from the failed rows to the first row at "
+        "the sink.",
         "recovery.py",
         (Column("what", lambda line: "one of three queries"),),
         (
@@ -269,8 +272,8 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "redeployment",
         "An instance moves to another node, against killing its executor",
-        "A stateful operator on a cluster of two local workers: its place switches between two batches once the other "
-        "executor is warm; or its executor is killed. The longest gap at the sink.",
+        "A stateful operator on a cluster of two local workers: its placement switches between two batches once "
+        "the other executor is warm; or its executor is killed. The longest gap at the sink.",
         "redeployment.py",
         (Column("keys", "keys"),),
         (
@@ -324,8 +327,8 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "attach_many",
         "The controller as the number of attached queries grows",
-        "A synthetic driver writes the record of so many queries, a batch of each every two seconds under a load that "
-        "swings; the real controller process looks at it every two seconds, decides and logs.",
+        "A synthetic driver writes the record of the given number of queries, a batch of each every two seconds "
+        "under a varying load; the real controller process ticks every two seconds, decides and logs.",
         "attach_many.py",
         (Column("queries", "queries"),),
         (
@@ -340,11 +343,11 @@ SECTIONS: tuple[Section, ...] = (
         "attach_triple_load",
         "Attached, Spark's dynamic allocation, and a fixed peak size",
         "An unchanged stateful application on a standalone cluster of local workers: attached, under Spark's own "
-        "dynamic allocation, and with a fixed size for the peak. Its load is three times as much for a while (x3), "
-        "four times for a tenth of the run (burst), or that of a compressed match day (match). What bounds "
-        "a promise through a jump is the time an executor takes to start (5 to 10 s here) and the batch under way "
-        "when it jumps, which keeps its tasks. A size that followed the load at once would take 0.52 of "
-        "the peak's executor-seconds in x3 (30 s calm, 60 s, 120 s calm).",
+        "dynamic allocation, and with a fixed size for the peak. Its load triples for a while (x3), is four times "
+        "as high for a tenth of the run (burst), or follows a compressed match day (match). Through a load step "
+        "the promise is limited by the start-up time of an executor (5 to 10 s here) and by the running batch, "
+        "which keeps its tasks. A size that followed the load at once would take 0.52 of the peak's "
+        "executor-seconds in x3 (30 s calm, 60 s, 120 s calm).",
         "attach_triple_load.py",
         (
             Column("load", lambda line: line.get("shape", "x3")),
@@ -364,7 +367,7 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "attach_partitions",
         "200 state partitions on a small stream",
-        "Batch time with k = 8, and after `sluicegate repartition CHECKPOINT 16`, over that as it is.",
+        "Batch time with k = 8 after `sluicegate repartition CHECKPOINT 16`, as a ratio to the time before.",
         "attach_partitions.py",
         (Column("state store", "store"), Column("partitions", "partitions")),
         (
@@ -376,7 +379,8 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "attach_latency",
         "Estimated latency of attached queries",
-        "What progress reports and sources say, against the true latency of every row by its own time of birth.",
+        "The latency estimated from progress reports and sources, against the true latency of every row by its "
+        "own creation time.",
         "attach_latency.py",
         (Column("source", "source"),),
         (
@@ -389,10 +393,10 @@ SECTIONS: tuple[Section, ...] = (
         "realtime",
         "Real-time mode: latency, and allocations in the predicted order",
         "Kafka to Kafka in one real-time query. Two stages of SQL, one task each on local[2], at 1,000 rows/s; "
-        "then three stages, two of which wait for every row (exponential, 20 and 10 ms on average), under "
-        "Poisson arrivals of 130 rows/s in six allocations. GI/G/k predicts from what the first allocation "
-        "measured, without what an exchange and the broker take. A pause is from the commit that a rescale "
-        "stops at to the first row out after it.",
+        "then three stages, two of which wait for every row (exponential, 20 and 10 ms on average), under Poisson "
+        "arrivals of 130 rows/s in six allocations. GI/G/k predicts from the figures of the first allocation, "
+        "without the time of exchanges and of the broker. A pause lasts from the commit at which a rescale stops "
+        "the query to the first output row after it.",
         "realtime.py",
         (Column("what", "what"), Column("allocation", lambda line: line.get("allocation", "1:1"))),
         (
@@ -407,10 +411,10 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "nexmark",
         "Nexmark, plain, attached and as pipelines",
-        "Ten queries of Nexmark as ordinary Structured Streaming ([what they are](nexmark.md)), plain, attached, and "
-        "as pipelines whose operators are queries of their own with edges between them; in turns, and every sink is "
-        "compared with an answer computed apart. Processor time is that of the driver and all it started. A pipeline "
-        "pays for every edge with a write, a read and a batch of its own, and gains a k for each operator.",
+        "Ten queries of Nexmark as ordinary Structured Streaming ([what they are](nexmark.md)), plain, attached, "
+        "and as pipelines whose operators are separate queries with edges between them; in turns, and every sink "
+        "is compared with an independent result. Processor time is that of the driver and all processes it "
+        "started. A pipeline needs a write, a read and a batch for every edge, and has a k for each operator.",
         "nexmark/run.py",
         (Column("query", "query"), Column("way", "way")),
         (
@@ -423,11 +427,12 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "mst",
         "What nodes sustain",
-        "Sustainable throughput on workers of a local cluster, one executor of four task slots each, a source that is "
-        "full: the mean of the samples by which a size settled, and their deviation. The first operator waits 20 ms a "
-        "row, so that nodes matter on two cores; every other operator takes one slot from it, whatever the size, so a "
-        "curve begins a little above proportion, and each task of a batch costs it some 20 ms more, so it bends down. "
-        "Twice the largest size is predicted from the smaller ones alone, then measured.",
+        "Sustainable throughput on workers of a local cluster, one executor of four task slots each, with a "
+        "source that always has rows: mean and deviation of the samples that settled a size. The first operator "
+        "waits 20 ms per row, so that nodes matter on two cores. Every other operator takes one slot from it, "
+        "whatever the size, so a curve rises a little faster than proportionally at first; each task of a batch "
+        "costs some 20 ms more, so it flattens later. Twice the largest size is predicted from the smaller ones "
+        "alone, then measured.",
         "mst_curves.py",
         (Column("application", "app"),),
         (
@@ -446,13 +451,13 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "uncertainty_live",
         "Policies that decide nodes, live",
-        "A match of World Cup's shape (three generated hours: calm, the crowd within 20 minutes, 110 minutes full, "
-        "half an hour down) in 120 s on a cluster whose nodes come and go, each policy on a cluster of its own, from "
-        "one node. The peak takes 70% of what the largest measured size sustains. A planner has a history: every "
-        "policy's forecaster begins with the same 100 steps of the hours before, so that ARMA has its order from the "
-        "start. Cycles are 10 s, and the crowd comes within 13 s, about what a node takes to be warm here: nobody is "
-        "on time for all of it who does not hold a node in reserve. Runs of 120 s instead of 20 minutes: figures that "
-        "are close do not rank policies.",
+        "A match of World Cup's shape (three generated hours: calm, a rise within 20 minutes, 110 minutes at the "
+        "peak, half an hour of decline) in 120 s, on a cluster whose nodes are started and stopped, each policy "
+        "on a cluster of its own, from one node. The peak takes 70% of what the largest measured size sustains. "
+        "Every policy's forecaster starts with the same 100 steps of the hours before, so that ARMA has its order "
+        "from the start. Cycles are 10 s, and the rise takes 13 s, about the start-up time of a node: only a "
+        "policy that keeps a node in reserve can be on time throughout. Runs last 120 s instead of 20 minutes, so "
+        "small differences do not rank policies.",
         "uncertainty_live.py mst-curves/grep_waiting.mst.toml",
         (Column("application", "app"), Column("policy", "policy"), Column("seconds", "seconds")),
         (
@@ -490,9 +495,8 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "planning",
         "Planning: the greedy against the algorithm written literally",
-        "Algorithm 1 of DRS as the paper prints it, with closed Erlang formulas, and ours, which "
-        "carries Erlang B along and keeps gains in a heap. The same allocation from both where both "
-        "were run.",
+        "Algorithm 1 of DRS as the paper prints it, with closed Erlang formulas, and ours, with an incremental "
+        "Erlang B recursion and the gains in a heap. Both give the same allocation where both were run.",
         "drs_speed.py",
         (Column("operators", "operators"), Column("processors", "processors")),
         (
@@ -513,9 +517,9 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "tick",
         "One tick of the loop",
-        "Measuring, learning, forecasting, planning and governing, by number of operators, law and "
-        "goal, in processor time; and a plain greedy plan of the same network. What bounds it is "
-        "building the values that a tick hands on.",
+        "Measuring, learning, forecasting, planning and governing, by number of operators, law and goal, in "
+        "processor time; and the plan of the same network alone. Most of a tick builds the values that it "
+        "returns.",
         "tick_speed.py",
         (Column("operators", "operators"), Column("law", "law"), Column("goal", "goal")),
         (
@@ -527,9 +531,9 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "scale",
         "Scale on paper",
-        "A decision for very large pipelines: time of a tick, the size of the decision in the log and "
-        "of the plan file, memory; and many applications that share one cluster, whose budget the "
-        "same greedy divides.",
+        "One decision for very large pipelines: time of a tick, the size of the decision in the log and of the "
+        "plan file, memory; and many applications that share one cluster, whose budget is divided by the same "
+        "greedy algorithm.",
         "scale.py",
         (Column("what", "what"), Column("operators", "operators"), Column("processors", "processors")),
         (
@@ -559,7 +563,7 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "replay_speed",
         "Speed of the replay",
-        "Ten policies, five runs, a week of minutes on all cores; and what working things out once saves.",
+        "Ten policies, five runs, a week of minutes on all cores; and the gain of computing shared values once.",
         "replay_speed.py",
         (Column("protocol", "protocol"),),
         (
@@ -571,9 +575,8 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "fidelity",
         "Predicted against measured",
-        "The models learn from one short run of an application and predict allocations that have not "
-        "run; then those run. Median error of the mean, and pairs of allocations that came out in the "
-        "predicted order.",
+        "The models learn from one short run of an application and predict allocations that have not run, which "
+        "then run. Median error of the mean, and pairs of allocations in the predicted order.",
         "fidelity_of_apps.py --rounds 1",
         (Column("application", "app"),),
         (
@@ -587,8 +590,8 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "node_fidelity",
         "Predicted against measured: operators that compute and share cores",
-        "[The law of a node](models/node_law.md) learns from three settings what batches, tasks and rows of two "
-        "computing operators cost in processor time, and predicts the cores of six others, which then run.",
+        "[The law of a node](models/node_law.md) learns the processor time of batches, tasks and rows of two "
+        "computing operators from three settings, and predicts the cores of six others, which then run.",
         "fidelity_of_nodes.py",
         (Column("k", "k"), Column("rows/s", "per_s"), Column("a batch every, s", "pace_s")),
         (
@@ -617,8 +620,8 @@ SECTIONS: tuple[Section, ...] = (
 
 REPLAY = """## Replay of traces
 
-How it is played is on [the page of the replay](replay.md); its tables, with the commands that make them, are
-[a page of their own](replay_tables.md).
+[Replay](replay.md) explains the simulation; its tables, with the commands that make them, are on
+[a separate page](replay_tables.md).
 """
 
 
@@ -696,7 +699,7 @@ def _model_driven(lines: Sequence[Line]) -> str:
     seen = [line for line in lines if line["reached_per_s"] is not None]
     predicted, reached = ([float(line[what]) for line in seen] for what in ("predicted_per_s", "reached_per_s"))
     if len(set(predicted)) < 2 or len(set(reached)) < 2:
-        return "Too few runs to hold predicted against reached."
+        return "Too few runs to compare predicted with reached."
     r2 = statistics.correlation(predicted, reached) ** 2
     shares = {
         pair: [line["reached_per_s"] / line["planned_per_s"] for line in seen if line["pair"] == pair]
@@ -721,9 +724,9 @@ def _scale(lines: Sequence[Line]) -> str:
         statistics.median(one[what] for one in looks if one["operators"] == most) for what in ("look_kb", "tick_s")
     )
     return (
-        f"What breaks first is the log of looks, which has every operator at every look: with {most:,} operators and a "
-        f"look every two seconds it grows by {kb * 1800 / 1e6:.1f} GB an hour (at most 16 MB are kept: "
-        f"{16_000 / kb * 2:.0f} s). A tick takes {tick_s / 2:.0%} of the time between two looks."
+        f"The first limit is the log of ticks, which has every operator at every tick: with {most:,} operators and a "
+        f"tick every two seconds it grows by {kb * 1800 / 1e6:.1f} GB an hour (at most 16 MB are kept: "
+        f"{16_000 / kb * 2:.0f} s). A tick takes {tick_s / 2:.0%} of the time between two ticks."
     )
 
 
