@@ -28,7 +28,7 @@ def advise(
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with pictures.")] = None,
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
-    """Say what the streaming queries of an event log would have needed, and what that saves."""
+    """Estimate what the streaming queries of an event log would have needed, and what that saves."""
     from sluicegate.config.goal_text import goal_from
     from sluicegate.lab.advise.advice import advise as advice_of
     from sluicegate.lab.advise.event_log import events

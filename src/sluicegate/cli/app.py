@@ -46,7 +46,7 @@ def options(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Keep a streaming pipeline's latency promise with the fewest processors, and say why."""
+    """Keep a latency promise for Spark Structured Streaming with the fewest processors, with reasons."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise BadInput("no command: give one of those above, such as `sluicegate demo`")
@@ -55,7 +55,7 @@ def options(
 def commands(arguments: list[str]) -> typer.Typer:
     """All commands; only the one that is called is imported, so that each takes no more memory than it needs.
 
-    `status`, `top` and `explain` run beside a run: memory that they take is missing there.
+    `status`, `top` and `explain` run on the machine of a run, which needs its memory.
     """
     app = typer.Typer(name="sluicegate", invoke_without_command=True, pretty_exceptions_enable=False)
     app.callback()(options)

@@ -55,7 +55,7 @@ def chaos(
     ] = None,
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
-    """Kill, stop and spoil parts of a running application at random, and compare its answer with the right one."""
+    """Kill, stop and corrupt parts of a running application at random, and compare its result with the right one."""
     from sluicegate.lab.chaos.attached import PREFIX, attached_chaos, attached_faults
     from sluicegate.lab.chaos.faults import chosen
     from sluicegate.lab.chaos.queries import kind_named

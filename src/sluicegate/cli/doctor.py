@@ -17,7 +17,7 @@ _SIGNS = {"ok": "[green]ok[/]", "warning": "[yellow]warning[/]", "problem": "[bo
 
 
 def doctor(json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False) -> int:
-    """Check Java, Spark, libraries, memory, disk and ports, and say what to do where something is missing."""
+    """Check Java, Spark, libraries, memory, disk and ports, and list what to do if something is missing."""
     findings = all_findings()
     if json_out:
         print_json({"well": not _problems(findings), "findings": [asdict(finding) for finding in findings]})

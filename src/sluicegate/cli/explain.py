@@ -35,7 +35,7 @@ def explain(
     ] = None,
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
-    """Explain a decision: what was measured and forecast, every reason and refusal, and what came of it."""
+    """Explain a decision: what was measured and forecast, every reason and refusal, and its effect."""
     decision, chosen = asked_for(words or (), folder)
     record = read_record(find_run(chosen))
     found = explained(record, _number(record, decision))

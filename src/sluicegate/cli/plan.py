@@ -52,7 +52,7 @@ def plan(
     routing: Annotated[str, typer.Option(help="Rows over slots: even, or slot-aware.")] = "even",
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
-    """Plan processors, slots and machines for a pipeline before it runs, and say why."""
+    """Plan processors, slots and machines for a pipeline before it runs, with reasons."""
     topology = profiled(read_topology(file), profiles)
     total, by_source = rates_from(rate_text, topology)
     limits = Limits(budget=budget, price_per_slot_hour=price, slots_per_executor=slots_per_executor)

@@ -65,7 +65,7 @@ def profile(
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with pictures.")] = None,
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
-    """Measure what an operator sustains in one slot, or an application on some nodes."""
+    """Measure the sustainable rate of an operator in one slot, or of an application on some nodes."""
     if not 0 < minutes < math.inf:
         raise BadInput(f"--minutes is {minutes:g}: give more than 0, and an end")
     page = html and place_for(html)

@@ -24,7 +24,7 @@ def repartition(
     master: Annotated[str, typer.Option(metavar="M", help="Where Spark does the work.")] = "local[*]",
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
-    """Give the state of a stopped query another number of partitions, checked row by row, with a way back."""
+    """Change the number of state partitions of a stopped query, checked row by row; can be undone."""
     from dataclasses import asdict
 
     from sluicegate.spark import repartition as stateful

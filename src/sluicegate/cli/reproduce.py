@@ -41,7 +41,7 @@ def reproduce(
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write an HTML page.")] = None,
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
-    """Compute a paper's tables and figures anew and say which hold."""
+    """Reproduce a paper's tables and figures and report which claims hold."""
     if paper not in PAPERS:
         raise BadInput(unknown("paper", paper, PAPERS))
     if traces and paper != "uncertainty":

@@ -124,7 +124,7 @@ def run(
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with pictures.")] = None,
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
-    """Run an application on Spark and let its parallelism follow the load."""
+    """Run an application on Spark; its parallelism follows the load."""
     from sluicegate.cli.one_run import Telling, run_and_tell
 
     real_time = the_mode(mode, kafka, partitions, executors, mapper)

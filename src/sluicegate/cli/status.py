@@ -43,7 +43,7 @@ def status(
     ] = None,
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
-    """Show how a run is: promise, load, latency, processors, and the last decision with its reason."""
+    """Show the state of a run: promise, load, latency, processors, and the last decision with its reason."""
     record = read_record(find_run(folder), LATEST_BYTES)
     if json_out:
         print_json(as_document(record, time.time()))

@@ -31,7 +31,7 @@ def top(
         Path | None, typer.Argument(metavar="[FOLDER]", help="Folder of the run (default: the newest run).")
     ] = None,
 ) -> int:
-    """Watch a run: operators, load and latency against the promise, the last decisions. Leave with q or Ctrl-C."""
+    """Watch a run: operators, load and latency against the promise, the last decisions. Exit with q or Ctrl-C."""
     chosen, out = find_run(folder), console()
     if not out.is_terminal or out.is_dumb_terminal:
         out.print(top_frame(read_record(chosen, LATEST_BYTES), time.time(), out))

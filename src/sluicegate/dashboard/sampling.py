@@ -1,6 +1,6 @@
 """Downsamples a long series: the lowest and the highest value of each stretch of time, in the order they came.
 
-A mean would hide the peak that broke a promise; extremes never do.
+A mean would hide a peak that broke the promise; the extremes keep it.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """Spark's Python daemon with a lower cost per task: imports preloaded, objects frozen for the GC, no zip archives.
 
-Every task needs a Python process. Three Arrow functions in one query at k = 12 on two cores, as measured by
-benchmarks/python_tasks.py: with Spark's own daemon a batch takes 1.1 s more than its rows need, and the first one after
-k was raised 13 s more; with this daemon 0.3 s and 0.7 s. What makes the difference:
+Every task needs a Python process; benchmarks/python_tasks.py compares this daemon with Spark's own. The differences:
 
-- A new process spends a second importing Arrow; one forked from here has it already.
-- Spark runs the garbage collector after every task. Over all imported objects that takes 40 ms, and in a forked process
-  it touches, and so copies, every shared page. Frozen objects (``gc.freeze``) are skipped.
-- Every process reads the directories of its zip archives again at its first task, 18 times for pyspark.zip, 0.2 s.
-  If pyspark is installed, the archive is not needed.
+- A new process has to import Arrow; one forked from here has it already.
+- Spark runs the garbage collector after every task. It visits all imported objects, and in a forked process it touches,
+  and so copies, every shared page. Frozen objects (``gc.freeze``) are skipped.
+- Every process reads the directories of its zip archives at its first task, several times for pyspark.zip. If pyspark is
+  installed, the archive is not needed.
 """
 
 import gc

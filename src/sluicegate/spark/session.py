@@ -1,8 +1,8 @@
 """Creates Spark sessions with the settings that small, frequent batches need.
 
-Spark's default checkpoint manager starts `stat` and `chmod` processes for every offset and commit it logs (measured: 55
-ms each); the one based on the plain local file system renames just as atomically and takes 8 ms. sluicegate's jar
-provides that file system without `chmod` processes. With a master on another machine neither is used: the edges are on
+Spark's default checkpoint manager starts `stat` and `chmod` processes for every offset and commit it logs; the one based
+on the plain local file system renames just as atomically without them. sluicegate's jar provides that file system
+without `chmod` processes. With a master on another machine neither is used: the edges are on
 another file system there, and only the jar's classes that read edges and place tasks are needed.
 """
 
