@@ -15,6 +15,7 @@ from tests.snippets import PAGES, ROOT, blocks, calls, execute, shell_lines
 
 from sluicegate.cli.app import commands, run
 from sluicegate.cli.commands import COMMANDS, GROUPS
+from sluicegate.config.profile_file import read_profile_file
 from sluicegate.domain.births import Births
 from sluicegate.policy.catalogue import POLICIES
 from sluicegate.spark.edges.manifest import DataFile
@@ -133,6 +134,40 @@ def test_the_node_provider_of_the_page_on_contributing_starts_stops_and_lists() 
 def test_the_pipelines_of_the_page_on_spark_can_be_declared() -> None:
     declared = execute("\n".join(blocks("docs/spark.md", "python")))["pipeline"]
     assert {"lines", "clicks"} <= set(declared.sources)
+
+
+def test_the_profile_of_the_page_on_profiles_can_be_read(tmp_path: Path) -> None:
+    (shown,) = blocks("docs/profile.md", "toml")
+    (tmp_path / "blob.toml").write_text(shown, encoding="utf-8")
+    found = read_profile_file(tmp_path / "blob.toml")
+    assert found.profile.task == "blob"
+    assert found.highest == {1: 71.0}
+
+
+def test_what_prometheus_is_told_is_where_the_dashboard_and_the_rules_are() -> None:
+    shown = blocks("docs/operations.md", "yaml") + blocks("docs/dashboard.md", "yaml")
+    ports = {int(port) for text in shown for port in re.findall(r"127\.0\.0\.1:(\d+)", text)}
+    assert ports == {next(one.default for one in command("dashboard").params if one.name == "port")}
+    rules = [name for text in shown for name in re.findall(r"rule_files: \[(.+?)\]", text)]
+    assert rules
+    assert all((ROOT / "docs" / "prometheus" / name).is_file() for name in rules)
+
+
+def test_every_block_of_a_page_says_its_language_where_it_is_something_to_type() -> None:
+    """A block without one is neither run nor checked here: formulas and pictures alone."""
+    silent = [
+        (str(page.relative_to(ROOT)), line)
+        for page in PAGES
+        for block in re.findall(r"^```\n(.*?)^```$", text_of(page), re.DOTALL | re.MULTILINE)
+        for line in block.splitlines()
+        if re.match(r"(sluicegate|spark-submit|make|python|pip|import|from) ", line)
+    ]
+    assert silent == []
+
+
+def text_of(page: Path) -> str:
+    """A page without its blocks that have a language."""
+    return re.sub(r"^```\S.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
 def test_the_dashboard_beside_a_run_of_ones_own_has_an_address(

@@ -5,8 +5,8 @@ Every task needs a Python process; benchmarks/python_tasks.py compares this daem
 - A new process has to import Arrow; one forked from here has it already.
 - Spark runs the garbage collector after every task. It visits all imported objects, and in a forked process it touches,
   and so copies, every shared page. Frozen objects (``gc.freeze``) are skipped.
-- Every process reads the directories of its zip archives at its first task, several times for pyspark.zip. If pyspark is
-  installed, the archive is not needed.
+- Every process reads the directories of its zip archives at its first task, several times for pyspark.zip. If pyspark
+  is installed, the archive is not needed.
 """
 
 import gc

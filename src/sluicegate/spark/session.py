@@ -1,9 +1,9 @@
 """Creates Spark sessions with the settings that small, frequent batches need.
 
-Spark's default checkpoint manager starts `stat` and `chmod` processes for every offset and commit it logs; the one based
-on the plain local file system renames just as atomically without them. sluicegate's jar provides that file system
-without `chmod` processes. With a master on another machine neither is used: the edges are on
-another file system there, and only the jar's classes that read edges and place tasks are needed.
+Spark's default checkpoint manager starts `stat` and `chmod` processes for every offset and commit that it logs. The one
+based on a plain file system renames just as atomically, and with the local file system of sluicegate's jar it starts
+neither. With a master on another machine both are left out: the edges are on another file system there, and only the
+jar's classes that read edges and place tasks are needed.
 """
 
 from __future__ import annotations
