@@ -1,11 +1,32 @@
-"""Renders a reproduction as a self-contained HTML page, in light and dark mode."""
+"""The claims of a paper, one a row: the paper's value, ours, whether it holds, and what was assumed; and their page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 
-from sluicegate.lab.reproduce.row import Row
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One claim: ``paper`` and ``ours`` are display texts; ``holds`` is whether the claim is reproduced.
+
+    ``note`` states assumptions where the paper is silent, and the reason if the claim is not reproduced.
+    """
+
+    what: str
+    paper: str
+    ours: str
+    holds: bool | None
+    note: str
+
+
+Progress = Callable[[str], None]
+"""Called with the current step."""
+
+Reproduction = Callable[[Progress], Iterator[Row]]
+"""Yields the rows of a paper's tables and figures, computed lazily."""
+
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #ffffff; --rule: #d0d7de; --good: #1a7f37; --bad: #b42318; }
