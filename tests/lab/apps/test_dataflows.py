@@ -9,8 +9,17 @@ import pytest
 
 from sluicegate.errors import EnvironmentLacks
 from sluicegate.lab.apps import dataflows
-from sluicegate.lab.apps.five_answers import answers, polygon
-from sluicegate.lab.apps.five_tasks import LINE_BYTES, PLACES, TASKS, TaskSurroundings, line, message_text, viete
+from sluicegate.lab.apps.five_tasks import (
+    LINE_BYTES,
+    PLACES,
+    TASKS,
+    TaskSurroundings,
+    answers,
+    line,
+    message_text,
+    polygon,
+    viete,
+)
 from sluicegate.lab.apps.inputs.local_store import BLOB_BYTES, local_store, reading
 from sluicegate.lab.reproduce.dataflows import micro
 from sluicegate.model.traffic import visits

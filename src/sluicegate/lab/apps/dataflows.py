@@ -26,8 +26,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from sluicegate.lab.apps.five_answers import answers
-from sluicegate.lab.apps.five_tasks import SCHEMA, STORE_WAITS_S, TaskSurroundings, doing
+from sluicegate.lab.apps.five_tasks import SCHEMA, STORE_WAITS_S, TaskSurroundings, answers, doing
 from sluicegate.lab.apps.inputs.local_store import local_store
 from sluicegate.lab.running.app import Answer, App, compare
 from sluicegate.spark.pipeline.declaration import Pipeline, Stream

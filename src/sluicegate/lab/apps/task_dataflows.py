@@ -23,8 +23,7 @@ from pyspark.sql import DataFrame
 
 from sluicegate.domain import Topology, is_sink, is_source
 from sluicegate.lab.apps.dataflows import NOWHERE, numbers
-from sluicegate.lab.apps.five_answers import answers
-from sluicegate.lab.apps.five_tasks import STORE_WAITS_S, TaskSurroundings, doing
+from sluicegate.lab.apps.five_tasks import STORE_WAITS_S, TaskSurroundings, answers, doing
 from sluicegate.lab.apps.inputs.local_store import local_store
 from sluicegate.lab.reproduce.dataflows import applications
 from sluicegate.lab.running.app import Answer, App, compare

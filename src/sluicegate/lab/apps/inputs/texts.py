@@ -1,10 +1,15 @@
-"""Generates tweets: short lines of common words, with mentions, tags and links.
+"""Generates text: tweets (short lines of common words, with mentions, tags and links), and lines of a printed book.
 
 Tweet i is a formula of i. A few words, people and tags are far more frequent than the others, a quarter of the tweets
 has a tag, and a tweet has some 70 characters, about like real tweets.
+
+The lines of a book have the vocabulary of a novel. Line i is a formula of i: some 12 words and 50 characters, word n
+with frequency about 1 / n (Zipf), frequent words short and rare ones long.
 """
 
 from __future__ import annotations
+
+from functools import cache
 
 import numpy as np
 
@@ -54,3 +59,37 @@ def _text(words: list[str], trait: int, to: int, tag: int, other: int) -> str:
     link = [f"http://t.co/{to * 7919 + tag:x}"] if 20 <= trait < 32 else []
     shouted = [words[-1].upper() + "!!"] if trait >= 90 else [words[-1]]
     return " ".join([*addressed, *words[:-1], *shouted, *tags, *link])
+
+
+VOCABULARY = 20_000
+_LEAST_WORDS, _MOST_IN_A_LINE = 9, 14
+_OPEN, _CLOSED = (
+    ("a", "e", "i", "o", "u", "ai", "ea", "ou"),
+    ("b", "d", "f", "g", "k", "l", "m", "n", "p", "r", "s", "t"),
+)
+
+
+@cache
+def word_of(rank: int) -> str:
+    """
+    >>> word_of(0), word_of(7), word_of(500), word_of(19_999)
+    ('ba', 'bou', 'bufu', 'bedougou')
+    """
+    syllables, left = [], rank
+    while True:
+        left, at = divmod(left, len(_OPEN) * len(_CLOSED))
+        syllables.append(_CLOSED[at // len(_OPEN)] + _OPEN[at % len(_OPEN)])
+        if not left:
+            break
+        left -= 1
+    return "".join(reversed(syllables))
+
+
+def book_lines_of(first: int, count: int) -> list[str]:
+    """The lines numbered ``first`` on."""
+    at = np.arange(first, first + count, dtype=np.int64)
+    ranks = ranked(at[:, None] * _MOST_IN_A_LINE + np.arange(_MOST_IN_A_LINE), 11, VOCABULARY).tolist()
+    lengths = (
+        _LEAST_WORDS + np.floor((_MOST_IN_A_LINE - _LEAST_WORDS + 1) * uniform(at, 12)).astype(np.int64)
+    ).tolist()
+    return [" ".join(map(word_of, line[:length])) for line, length in zip(ranks, lengths, strict=True)]
