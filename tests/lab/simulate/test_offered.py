@@ -4,8 +4,8 @@ import pytest
 
 from sluicegate.domain import Edge, Operator, Topology
 from sluicegate.lab.simulate import Behaviour, keyed, shuffle, trace
-from sluicegate.lab.simulate.offered import offered_loads
 from sluicegate.lab.simulate.scenario import scenario
+from sluicegate.lab.simulate.simulation import offered_loads
 
 LOOP = Topology(
     "t", (Operator("a", 10.0), Operator("b", 5.0)), (Edge("source", "a"), Edge("a", "b"), Edge("b", "a", 0.5))

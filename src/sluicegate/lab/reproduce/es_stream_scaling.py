@@ -16,8 +16,8 @@ from sluicegate.lab.reproduce import es_stream_apps as apps
 from sluicegate.lab.reproduce.claims import Progress, Row
 from sluicegate.lab.reproduce.es_stream_apps import APPS, PaperApp, drs_split, instances, shown
 from sluicegate.lab.simulate.episode import Course, Episode, run_episode
-from sluicegate.lab.simulate.state import OperatorState
 from sluicegate.lab.simulate.stepping import advance, apply, begin, fail
+from sluicegate.lab.simulate.world import OperatorState
 from sluicegate.measure.smoothing import Smoothing
 from sluicegate.model.state_move import Holder, Replay, repair_s, repartition_s
 from sluicegate.place.dsm import Dsm

@@ -4,9 +4,8 @@ from sluicegate.lab.simulate.arrivals import Arrivals, bursty, deterministic, po
 from sluicegate.lab.simulate.distributions import Distribution
 from sluicegate.lab.simulate.scenario import Behaviour, Load, Mode, RowRouting, keyed, shared, shuffle, spread, weighted
 from sluicegate.lab.simulate.simulation import OperatorResult, SimulationResult, simulate
-from sluicegate.lab.simulate.state import OperatorState
 from sluicegate.lab.simulate.stepping import advance, apply, begin, fail, fail_machine, inside
-from sluicegate.lab.simulate.world import World
+from sluicegate.lab.simulate.world import OperatorState, World
 
 __all__ = [
     "Arrivals",

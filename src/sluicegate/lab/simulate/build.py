@@ -12,12 +12,12 @@ from sluicegate.lab.simulate import records
 from sluicegate.lab.simulate.agenda import empty_agenda
 from sluicegate.lab.simulate.arrivals import Arrivals
 from sluicegate.lab.simulate.distributions import Distribution
-from sluicegate.lab.simulate.histogram import BINS
 from sluicegate.lab.simulate.kernel import start_sources
 from sluicegate.lab.simulate.placing import place
 from sluicegate.lab.simulate.records import Net, Records
 from sluicegate.lab.simulate.rng import seeded
 from sluicegate.lab.simulate.scenario import Discipline, Scenario
+from sluicegate.lab.simulate.statistics import BINS
 
 _FIRST_ROWS = 1024
 _DISCIPLINES = {

@@ -26,9 +26,9 @@ from sluicegate.lab.simulate.observing import mark, observe
 from sluicegate.lab.simulate.placing import hosts_of, machine_of
 from sluicegate.lab.simulate.records import rows_inside
 from sluicegate.lab.simulate.scenario import Behaviour, Load, Mode, scenario
-from sluicegate.lab.simulate.state import OperatorState
 from sluicegate.lab.simulate.world import (
     Growth,
+    OperatorState,
     World,
     open_servers,
     pause,

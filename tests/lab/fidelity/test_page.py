@@ -6,11 +6,10 @@ from rich.console import Console
 
 from sluicegate.cli.fidelity import show
 from sluicegate.domain import BatchCosts, Edge, Operator, Topology
-from sluicegate.lab.fidelity.cells import HEADINGS, cells
 from sluicegate.lab.fidelity.fidelity import Fidelity
-from sluicegate.lab.fidelity.measured_law import MeasuredLaw
-from sluicegate.lab.fidelity.page import fidelity_page
+from sluicegate.lab.fidelity.page import HEADINGS, cells, fidelity_page
 from sluicegate.lab.fidelity.settings import Compared, Figures
+from sluicegate.lab.fidelity.twin import MeasuredLaw
 
 
 def found(app: str) -> Fidelity:
