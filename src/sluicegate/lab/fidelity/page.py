@@ -8,8 +8,7 @@ from html import escape
 from sluicegate.lab.fidelity.fidelity import Fidelity
 from sluicegate.lab.fidelity.settings import Compared, median_error, pairs_in_order
 from sluicegate.report.figures import rate, seconds
-from sluicegate.report.page import page
-from sluicegate.report.svg import Axis
+from sluicegate.report.page import Axis, page
 
 HEADINGS = (
     "rows/s",

@@ -24,8 +24,7 @@ from sluicegate.lab.simulate.scenario import Behaviour
 from sluicegate.lab.simulate.simulation import SimulationResult, simulate
 from sluicegate.model.batch_fit import BatchFits, BatchLaw
 from sluicegate.model.microbatch import batch_s
-from sluicegate.model.traffic import visits
-from sluicegate.model.ways import MOST_RETURNING, one_way
+from sluicegate.model.traffic import MOST_RETURNING, one_way, visits
 from sluicegate.runlog.batch_log import BatchRecord
 
 Records = Mapping[str, list[BatchRecord]]

@@ -17,7 +17,7 @@ from sluicegate.domain import Observation, OperatorObservation, Sojourn
 from sluicegate.lab.reproduce import drs_apps as apps
 from sluicegate.lab.reproduce import drs_models, drs_moves
 from sluicegate.lab.reproduce.claims import Progress, Row
-from sluicegate.measure.gauges import Gauges
+from sluicegate.measure import Gauges
 from sluicegate.policy.demand import situation_at, stations_of
 from sluicegate.policy.papers.drs import assign_processors
 

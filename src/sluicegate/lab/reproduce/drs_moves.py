@@ -22,7 +22,7 @@ from sluicegate.lab.reproduce.drs_apps import Split, named, shown, split_of
 from sluicegate.lab.simulate.arrivals import trace
 from sluicegate.lab.simulate.scenario import Load
 from sluicegate.lab.simulate.stepping import advance, apply, begin
-from sluicegate.measure.smoothing import Smoothing
+from sluicegate.measure import Smoothing
 from sluicegate.policy.papers.drs import Drs
 
 MINUTE_S = 60.0

@@ -18,7 +18,7 @@ from sluicegate.lab.reproduce.es_stream_apps import APPS, PaperApp, drs_split, i
 from sluicegate.lab.simulate.episode import Course, Episode, run_episode
 from sluicegate.lab.simulate.stepping import advance, apply, begin, fail
 from sluicegate.lab.simulate.world import OperatorState
-from sluicegate.measure.smoothing import Smoothing
+from sluicegate.measure import Smoothing
 from sluicegate.model.state_move import Holder, Replay, repair_s, repartition_s
 from sluicegate.place.dsm import Dsm
 from sluicegate.place.es_stream import EsStreamPlacer

@@ -17,7 +17,7 @@ from statistics import fmean
 
 import numpy as np
 
-from sluicegate.forecast.arma_fit import choose_order
+from sluicegate.forecast.arma import choose_order
 from sluicegate.lab.reproduce.claims import Progress, Row
 from sluicegate.lab.reproduce.eight_workloads import (
     RHO,

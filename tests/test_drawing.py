@@ -2,9 +2,7 @@ from __future__ import annotations
 
 from itertools import combinations, product
 
-from sluicegate.drawing.description import Description, DrawnNode
-from sluicegate.drawing.flow import flow_of
-from sluicegate.drawing.layers import Drawing, LedArrow, PlacedBox, drawing_of
+from sluicegate.drawing import Description, Drawing, DrawnNode, LedArrow, PlacedBox, drawing_of, flow_of
 
 
 def described(*nodes: DrawnNode, sources: tuple[str, ...] = ("in",), kept: tuple[str, ...] = ("out",)) -> Description:

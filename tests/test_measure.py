@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluicegate.errors import BadInput
-from sluicegate.measure.smoothing import Smoothed, Smoothing
+from sluicegate.measure import Smoothed, Smoothing
 
 
 def after(values: list[float | None], smoothing: Smoothing) -> float | None:

@@ -1,18 +1,142 @@
-"""Lays out boxes and arrows: layers along the flow, few crossings, long arrows led past the boxes between.
+"""The pipeline as its folder describes it, as boxes and arrows, laid out for every picture of it.
 
-Sugiyama's method: layers by longest path, a bend for every layer an arrow passes, order by the mean place of
-neighbours, then places pulled towards neighbours without overlap. Coordinates are a grid (``layer`` along the flow,
-``lane`` across); the page turns them into pixels, from left to right or, on a phone, from top to bottom.
+A description is read leniently: folders of older versions lack some of it. The layout has layers along the flow, few
+crossings, and long arrows led past the boxes between. Sugiyama's method: layers by longest path, a bend for every layer
+an arrow passes, order by the mean place of neighbours, then places pulled towards neighbours without overlap.
+Coordinates are a grid (``layer`` along the flow, ``lane`` across); the page turns them into pixels, from left to right
+or, on a phone, from top to bottom.
 """
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
+from typing import Any
 
-from sluicegate.drawing.description import Description
-from sluicegate.drawing.flow import Arrow, Box, flow_of
+from sluicegate.errors import BadInput
+from sluicegate.runlog.files import read_if_there
+from sluicegate.runlog.layout import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnNode:
+    """One operator as it runs; several that share a query are joined by "+" in its name."""
+
+    name: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    stateful: bool = False
+    key_groups: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What is drawn: streams that come from outside, operators, and streams that are kept."""
+
+    name: str
+    sources: tuple[str, ...]
+    nodes: tuple[DrawnNode, ...]
+    kept: tuple[str, ...]
+
+
+def description_in(layout: Layout) -> Description:
+    """The description of the pipeline in a folder."""
+    try:
+        text = read_if_there(layout.description)
+        if text is None:
+            raise BadInput(
+                f"no pipeline in {layout.folder}: name the folder of a run, as `sluicegate run --folder` makes it"
+            )
+        return described(json.loads(text))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+        why = type(problem).__name__
+        raise BadInput(f"{layout.description} describes no pipeline ({why}): start the run anew") from problem
+
+
+def described(read: Mapping[str, Any]) -> Description:
+    """The description in a parsed ``pipeline.json``."""
+    nodes = tuple(
+        DrawnNode(
+            str(entry["name"]),
+            # a native Spark source is no edge of ours, but is drawn too
+            tuple(entry.get("reads") or filter(None, [entry.get("source")])),
+            tuple(entry.get("writes") or ()),
+            bool(entry.get("stateful")),
+            entry.get("key_groups"),
+        )
+        for entry in read["nodes"]
+    )
+    return Description(str(read["name"]), tuple(read.get("sources") or ()), nodes, tuple(read.get("kept") or ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """``kind`` is source, operator or sink; ``name`` is what people read."""
+
+    id: str
+    kind: str
+    name: str
+    stateful: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """A stream between two boxes, given by id. ``back``: it closes a loop."""
+
+    origin: str
+    target: str
+    stream: str
+    back: bool = False
+
+
+def flow_of(pipeline: Description) -> tuple[tuple[Box, ...], tuple[Arrow, ...]]:
+    """Boxes and arrows of a pipeline: streams that no operator writes come from outside; kept ones leave it."""
+    writers = {stream: node.name for node in pipeline.nodes for stream in node.writes}
+    outside = [*pipeline.sources, *(s for node in pipeline.nodes for s in node.reads if s not in writers)]
+    sinks = [stream for stream in pipeline.kept if stream in writers]
+    boxes = (
+        *(Box(f"source:{stream}", "source", stream) for stream in dict.fromkeys(outside)),
+        *(Box(node.name, "operator", node.name, node.stateful) for node in pipeline.nodes),
+        *(Box(f"sink:{stream}", "sink", stream) for stream in sinks),
+    )
+    read = [Arrow(writers.get(s, f"source:{s}"), node.name, s) for node in pipeline.nodes for s in node.reads]
+    left = [Arrow(writers[stream], f"sink:{stream}", stream) for stream in sinks]
+    return boxes, _with_loops_marked(boxes, [*read, *left])
+
+
+def _with_loops_marked(boxes: tuple[Box, ...], arrows: list[Arrow]) -> tuple[Arrow, ...]:
+    """Mark back arrows by a walk from the sources: one that leads to a box on the current path closes a loop."""
+    leaving: dict[str, list[Arrow]] = {box.id: [] for box in boxes}
+    for arrow in arrows:
+        leaving[arrow.origin].append(arrow)
+    back: set[Arrow] = set()
+    done: set[str] = set()
+    for box in boxes:
+        _walk(box.id, leaving, done, back)
+    return tuple(Arrow(a.origin, a.target, a.stream, a in back) for a in arrows)
+
+
+def _walk(start: str, leaving: dict[str, list[Arrow]], done: set[str], back: set[Arrow]) -> None:
+    """Depth-first search with an explicit stack, since a chain of a thousand operators would be too deep to recurse."""
+    if start in done:
+        return
+    path, ahead = {start}, [(start, iter(leaving[start]))]
+    while ahead:
+        here, arrows = ahead[-1]
+        arrow = next(arrows, None)
+        if arrow is None:
+            path.discard(here)
+            done.add(here)
+            ahead.pop()
+        elif arrow.target in path:
+            back.add(arrow)
+        elif arrow.target not in done:
+            path.add(arrow.target)
+            ahead.append((arrow.target, iter(leaving[arrow.target])))
+
 
 _SWEEPS = 12
 _BEND_WIDTH = 0.3

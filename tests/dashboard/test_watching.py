@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from sluicegate.dashboard.news import News
+from sluicegate.dashboard.watching import News
 
 
 async def heard(news: News, last_id: str | None, most: int) -> list[tuple[str, str]]:

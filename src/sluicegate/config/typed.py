@@ -1,4 +1,4 @@
-"""Parses goals, durations, rates and allocations as users type them."""
+"""Parses what users type: goals, durations, rates, allocations, bounds of executors, options of a policy."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 
 from sluicegate.domain import Goal
+from sluicegate.domain.topology import LARGEST
 from sluicegate.errors import BadInput
 
 _UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "": 1.0}
@@ -72,3 +73,49 @@ def pairs_from(text: str, what: str) -> dict[str, float]:
             raise BadInput(f"{what}: {key!r} is there twice: keep one")
         found[key] = number_from(value, f"{what} of {key}")
     return found
+
+
+_MOST_EXECUTORS = 100_000
+
+
+def executors_from(text: str) -> tuple[int, int]:
+    """The least and the most executors; what Spark is asked for must be a number it can hold.
+
+    >>> executors_from("1:4"), executors_from("3")
+    ((1, 4), (3, 3))
+    """
+    parts = text.strip().split(":")
+    if len(parts) > 2 or not all(part.isascii() and part.isdigit() for part in parts):
+        raise BadInput(f"executors is {text[:40]!r}: give LEAST:MOST, such as 1:4")
+    if any(len(part) > len(str(_MOST_EXECUTORS)) or int(part) > _MOST_EXECUTORS for part in parts):
+        raise BadInput(f"executors is {text[:40]!r}: give at most {_MOST_EXECUTORS}")
+    return int(parts[0]), int(parts[-1])
+
+
+def policy_options(texts: Iterable[str]) -> dict[str, object]:
+    """
+    >>> policy_options(["t_ra_s=30", "alpha=0.5,w=6", "general=true"])
+    {'t_ra_s': 30, 'alpha': 0.5, 'w': 6, 'general': True}
+    """
+    found: dict[str, object] = {}
+    for text in (part for one in texts for part in one.split(",")):
+        name, equals, value = text.strip().partition("=")
+        if not name or not equals or not value:
+            raise BadInput(f"policy option {text!r}: give NAME=VALUE, such as t_ra_s=30 (see `sluicegate policies`)")
+        given = _value(value.strip())
+        # inf in letters means never (DRS's t_ra_s=inf); NaN is refused with what is too large
+        if isinstance(given, int | float) and value.strip() != "inf" and not abs(given) <= LARGEST:
+            raise BadInput(f"policy option {text.strip()[:60]!r}: give a finite number, at most {LARGEST:g}")
+        found[name.strip()] = given
+    return found
+
+
+def _value(text: str) -> object:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

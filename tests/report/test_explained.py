@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import sluicegate
-from sluicegate.report.plain_words import meaning
+from sluicegate.report.explained import meaning
 
 CONTROL = Path(sluicegate.__file__).parent / "control"
 
