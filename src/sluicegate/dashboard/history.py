@@ -77,7 +77,7 @@ COLUMNS = (
 OPERATOR_COLUMNS = ("processors", "utilisation", "queue_rows")
 _CHUNK_TICKS = 1024
 _TOO_LARGE = 1e38
-_MOST_BYTES = 44_000_000
+MOST_BYTES = 44_000_000
 
 
 class Chunk:
@@ -104,15 +104,11 @@ class Chunk:
 class History:
     """Every tick there is room for, oldest first."""
 
-    def __init__(self, operators: Iterable[str], most_bytes: int = _MOST_BYTES) -> None:
+    def __init__(self, operators: Iterable[str], most_bytes: int = MOST_BYTES) -> None:
         self.operators = tuple(operators)
         self._chunks: list[Chunk] = []
         self._most_chunks = max(most_bytes // Chunk(len(self.operators)).bytes, 2)
         self.last_s = -math.inf
-
-    @property
-    def most_ticks(self) -> int:
-        return self._most_chunks * _CHUNK_TICKS
 
     def __len__(self) -> int:
         return sum(chunk.ticks for chunk in self._chunks)

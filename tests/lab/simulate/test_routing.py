@@ -15,7 +15,6 @@ from sluicegate.lab.simulate import (
     advance,
     begin,
     inside,
-    keyed,
     shared,
     shuffle,
     simulate,
@@ -54,18 +53,6 @@ def test_a_shared_queue_beats_turns_and_turns_beat_chance() -> None:
     assert together < in_turn < by_chance
 
 
-def test_skewed_keys_wait_longer_than_even_ones() -> None:
-    assert run(keyed(0.0), rate=2.0)[0] < run(keyed(0.8), rate=2.0)[0]
-
-
-@given(st.floats(0, 3), st.integers(1, 256), st.integers(1, 64))
-def test_shares_add_up_to_1(skew: float, groups: int, servers: int) -> None:
-    shares = keyed(skew, groups).shares(servers)
-    assert len(shares) == servers
-    assert sum(shares) == pytest.approx(1.0)
-    assert min(shares) >= 0
-
-
 def test_shares_for_another_number_of_servers_are_even() -> None:
     assert weighted(3, 1).shares(4) == (0.25,) * 4
 
@@ -74,12 +61,6 @@ def test_shares_for_another_number_of_servers_are_even() -> None:
 def test_impossible_shares_are_refused(shares: tuple[float, ...]) -> None:
     with pytest.raises(BadInput):
         weighted(*shares)
-
-
-@pytest.mark.parametrize(("skew", "groups"), [(-1.0, 8), (1.0, 0)])
-def test_impossible_keys_are_refused(skew: float, groups: int) -> None:
-    with pytest.raises(BadInput):
-        keyed(skew, groups)
 
 
 def test_shares_in_an_even_order_wait_less_than_at_random() -> None:

@@ -1,7 +1,7 @@
 """Queues and servers: first come, first served; a free server takes the next row of its queue at once.
 
 An operator has either one queue shared by all its servers (M/M/k and similar) or one queue per server, to which rows
-are routed on arrival: in turn (shuffle), or by shares (weighted, keyed: at random; spread: evenly). Rows of an operator
+are routed on arrival: in turn (shuffle), or by shares (weighted: at random; spread: evenly). Rows of an operator
 that runs in batches wait in one queue for the next batch.
 
 Threads that share a slot slow each other down, by their profiles (model-driven scheduling). A slot's threads of one
@@ -59,7 +59,7 @@ def time_of(net: Net, index: int) -> float:
     node = net.nodes[index]
     if node["kind"] == EXPONENTIAL:
         return rng.exponential(net.streams, index)
-    return draw(node["kind"], node["a"], node["b"], node["c"], net.numbers, net.streams, index)
+    return draw(node["kind"], node["a"], node["b"], node["c"], net.streams, index)
 
 
 @inlined
