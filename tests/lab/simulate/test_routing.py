@@ -15,7 +15,6 @@ from sluicegate.lab.simulate import (
     advance,
     begin,
     inside,
-    shared,
     shuffle,
     simulate,
     spread,
@@ -147,7 +146,7 @@ def longest_queue(world: World, name: str) -> int:
 @given(
     st.integers(0, 4),
     st.integers(0, 4),
-    st.sampled_from([shared(), shuffle(), weighted(), weighted(5, 1, 1)]),
+    st.sampled_from([RowRouting(), shuffle(), weighted(), weighted(5, 1, 1)]),
     st.integers(1, 3),
     st.sampled_from([0.5, 1.0, 1.7, 3.0]),
     st.integers(0, 1000),

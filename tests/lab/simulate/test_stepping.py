@@ -21,7 +21,6 @@ from sluicegate.lab.simulate import (
     deterministic,
     fail,
     inside,
-    shared,
     shuffle,
     simulate,
     trace,
@@ -74,7 +73,7 @@ CHANGES = st.lists(
 
 @given(
     CHANGES,
-    st.sampled_from([shared(), shuffle(), weighted(), weighted(4, 1, 1)]),
+    st.sampled_from([RowRouting(), shuffle(), weighted(), weighted(4, 1, 1)]),
     st.sampled_from([None, 0, 3]),
     st.sampled_from(["queue", "micro-batch"]),
     st.integers(0, 100),
@@ -108,7 +107,7 @@ def test_rescales_pauses_and_failures_neither_lose_nor_double_a_row(
 
 
 @pytest.mark.parametrize("mode", ["queue", "micro-batch"])
-@pytest.mark.parametrize("routing", [shared(), shuffle()])
+@pytest.mark.parametrize("routing", [RowRouting(), shuffle()])
 def test_every_row_that_came_in_goes_out_in_the_end(mode: Mode, routing: RowRouting) -> None:
     load = trace(10.0, [20.0, 40.0, 5.0])
     world = begin(loop(), load, {"a": 3, "b": 3, "c": 2}, 3, mode=mode, behaviour=Behaviour(routing={"b": routing}))
