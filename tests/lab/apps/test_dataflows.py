@@ -107,8 +107,11 @@ def test_a_store_that_is_gone_is_told_with_what_brings_one_up() -> None:
 
 
 def test_an_application_knows_its_store_and_its_folder_within_its_block() -> None:
-    dataflow = dataflows.DATAFLOWS[0]
-    with dataflows.surroundings(dataflow) as beside, TASKS["blob"](beside) as read, TASKS["batch"](beside) as write:
+    with (
+        dataflows.surroundings(waiting=False) as beside,
+        TASKS["blob"](beside) as read,
+        TASKS["batch"](beside) as write,
+    ):
         assert (read(1), write(1)) == (answers(1)["blob"], answers(1)["batch"])
     with pytest.raises(EnvironmentLacks, match="`sluicegate run` makes one"), TASKS["batch"](beside):
         pass
