@@ -209,7 +209,7 @@ def _measure(folder: Path, minutes: float, slot_tasks: int) -> None:
 
 def summary(cells: Sequence[Cell]) -> dict[str, float]:
     """R^2 of predicted against reached, and the median share of the plan that is reached, by pair."""
-    from sluicegate.lab.reproduce.five_vms import r_squared
+    from sluicegate.lab.reproduce.model_driven_cluster import r_squared
 
     seen = [c for c in cells if c.reached_per_s is not None]
     found = {"r2": r_squared([c.predicted_per_s for c in seen], [c.reached_per_s or 0.0 for c in seen])}

@@ -16,8 +16,7 @@ from rich.markup import escape
 
 from sluicegate.cli.checked_options import the_rate
 from sluicegate.cli.out import console, print_json
-from sluicegate.config.executors_text import executors_from
-from sluicegate.config.goal_text import duration_s
+from sluicegate.config.typed import duration_s, executors_from
 from sluicegate.errors import BadInput, EnvironmentLacks
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ from sluicegate.errors import BadInput, SluicegateError
 from sluicegate.lab.profile.mst_bench import SAMPLE_BATCHES, MstBench, Starting, bench
 from sluicegate.lab.running.app import App
 from sluicegate.model.mst import MstModel, choose_model, fit_model, most_disagreeing
-from sluicegate.model.mst_measuring import converged, mean_known
-from sluicegate.model.mst_samples import samples_of
+from sluicegate.model.mst_samples import converged, mean_known, samples_of
 from sluicegate.runlog.batch_log import append_line
 from sluicegate.runlog.files import write_whole
 
