@@ -109,9 +109,12 @@ SECTIONS: tuple[Section, ...] = (
         "Pipelines on real Spark, one after the other in one session, at the same load, from one task "
         "an operator. Fixed peak is a size for the highest load, held all the time (planned with the "
         "costs of the application's first run). Operators of the waiting applications wait instead of "
-        "computing, so that k is worth what it would be on a cluster. Cycles and T_ra are 6 s, since a run "
-        "lasts 40 s; ARMA has no order by then, so uncertainty-7 decides by the present rate.",
-        "live_elasticity.py --minutes 25",
+        "computing, so that k is worth what it would be on a cluster. Times are a hundredth of those in production, "
+        "since a run lasts half a minute: cycles and T_ra are 6 s, the peers' windows and periods are shortened as "
+        "much (a peer that looks at batches decides every 3 s), KEDA's lag and DStreams' interval are tuned to the "
+        "promise. Es-Stream keeps its own 10 and 15 s. ARMA has no order by then, so uncertainty-7 decides by the "
+        "present rate.",
+        "live_elasticity.py --runs 1 --minutes 55",
         (Column("application", "app"), Column("policy", "policy")),
         (
             Column("promise kept", "kept", percent),
@@ -152,9 +155,9 @@ SECTIONS: tuple[Section, ...] = (
         "of all rows on two of 60 keys, three times the load. `none` is Spark's own way with the user's instances; the "
         "fourth level is the topology itself. Nodes share two cores and have no network between them, so what "
         "scheduling saves by bringing operators together does not show here. Deviations are over nodes: of the share "
-        "of slots that tasks occupy, and of processor time. Between two hardships everything is drained: the instance "
-        "level plans for what arrives and knows of no backlog, gives instances back meanwhile and begins the next "
-        "hardship, of nine seconds, with one of each; without it the user's instances stay.",
+        "of slots that tasks occupy, and of processor time. Rows come at the usual rate before, between and after the "
+        "hardships, of twelve seconds each; latency is that of the rows that came during one. The instance level is by "
+        "the model, which the live trial needs more time than a hardship has to replace.",
         "mc_levels.py",
         (Column("hardship", "hardship"), Column("levels", "arm")),
         (
