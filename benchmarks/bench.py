@@ -51,7 +51,7 @@ PARTS: tuple[Part, ...] = (
     Part("replay_speed", "lab", 1.5, ("replay_speed.py",)),
     Part("demo", "live", 4.0, ("demo_beside_work.py", "--runs", "1", "--seconds", "75")),
     Part("live", "live", 12.0, ("live_elasticity.py", "--minutes", "12")),
-    Part("drs_live", "live", 8.0, ("drs_live.py",), asked_for=True),
+    Part("drs_live", "live", 15.0, ("drs_live.py",), asked_for=True),
     Part("mc_levels", "live", 30.0, ("mc_levels.py",), asked_for=True),
     Part("edges", "edges", 1.5, ("edge_throughput.py", "8")),
     Part("checksums", "edges", 1.5, ("edge_checksums.py", "3")),

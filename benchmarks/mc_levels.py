@@ -32,6 +32,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +164,7 @@ def played(spark: SparkSession, ground: Ground, folder: Path, arm: str, seconds:
                     until_s, fed = time.time(), load.feed.rows
                     load.rate_per_s, load.skewed = RATE_PER_S, False
                     slow.unlink(missing_ok=True)
-                    wait_until(lambda fed=fed: counted_rows(running) >= fed, PATIENCE_S, 0.5)  # type: ignore[misc]
+                    wait_until(partial(are_out, running, fed), PATIENCE_S, 0.5)
                     out_s = time.time()
                     told = {"arm": arm, "hardship": hardship, "rows_per_s": (fed - before) / (out_s - since_s)}
                     told |= {"moves": len(decided(running)) - moves, "instances": dict(instances(running))}
@@ -173,9 +174,10 @@ def played(spark: SparkSession, ground: Ground, folder: Path, arm: str, seconds:
     return [one | {"exact": exact} for one in found]
 
 
-def counted_rows(running: Running) -> int:
-    """Rows that the last operator has taken and published."""
-    return sum(record.rows for record in running.records("count"))
+def are_out(running: Running, rows: int) -> bool:
+    """Whether the last operator has published what the first ``rows`` rows gave."""
+    running.check()
+    return sum(record.rows for record in running.records("count")) >= rows
 
 
 def decided(running: Running) -> list[str]:
