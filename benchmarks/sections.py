@@ -82,7 +82,20 @@ def _real_time(lines: Sequence[Line]) -> str:
     ]
     orders = {(line["in_order"], line["pairs"]) for line in lines if "pairs" in line}
     said += [f"Of {pairs} pairs of allocations {right} are in the predicted order." for right, pairs in sorted(orders)]
-    return " ".join(said)
+    return " ".join([*said, *_beyond_the_queues([line for line in lines if "stalls_add_ms" in line])])
+
+
+def _beyond_the_queues(lines: Sequence[Line]) -> list[str]:
+    """What of the measured mean the queues, the stalls and a path that is alike for all leave unexplained."""
+    if not lines:
+        return []
+    rest = [line["mean_ms"] - line["predicted_ms"] - line["stalls_add_ms"] for line in lines]
+    path = statistics.median(rest)
+    off = statistics.median(abs(one - path) / line["mean_ms"] for one, line in zip(rest, lines, strict=True))
+    return [
+        f"The source stalls for {statistics.median(line['stall_ms'] for line in lines):.0f} ms between two batches; "
+        f"GI/G/k, the stalls, and {path:.0f} ms of exchanges and broker together are {off:.0%} off in the median."
+    ]
 
 
 SECTIONS: tuple[Section, ...] = (
@@ -291,8 +304,9 @@ SECTIONS: tuple[Section, ...] = (
         "repeat. Measured beside Es-Stream's equation 26, at fixed paces and at the one that Es-Stream chooses on a "
         "node below and above its alpha with repairs bounded to 1 s (the start of the query comes on top of that).",
         "backup_interval.py",
-        (Column("chosen by", lambda line: line.get("by", "fixed")), Column("pace, s", "pace_s")),
+        (Column("chosen by", lambda line: _chooser(line)),),
         (
+            Column("pace", "pace_s", seconds),
             Column("repair", "repair_s", seconds),
             Column("equation 26", "eq_26_s", seconds),
             Column("batches a second", "batches_per_s", ratio),
@@ -395,7 +409,9 @@ SECTIONS: tuple[Section, ...] = (
         "Kafka to Kafka in one real-time query. Two stages of SQL, one task each on local[2], at 1,000 rows/s; "
         "then three stages, two of which wait for every row (exponential, 20 and 10 ms on average), under "
         "Poisson arrivals of 130 rows/s in six allocations. GI/G/k predicts from what the first allocation "
-        "measured, without what an exchange and the broker take. A pause is from the commit that a rescale "
+        "measured, without what an exchange and the broker take, and without the moment between two batches in which "
+        "the source is not read: rows of such a stall are worked off by what the busiest stage has to spare, and the "
+        "column beside says what that adds. A pause is from the commit that a rescale "
         "stops at to the first row out after it.",
         "realtime.py",
         (Column("what", "what"), Column("allocation", lambda line: line.get("allocation", "1:1"))),
@@ -403,6 +419,7 @@ SECTIONS: tuple[Section, ...] = (
             Column("p50", lambda line: line.get("p50_ms"), millis),
             Column("p95", lambda line: line.get("p95_ms"), millis),
             Column("predicted mean", lambda line: line.get("predicted_ms"), millis),
+            Column("stalls add", lambda line: line.get("stalls_add_ms"), millis),
             Column("measured mean", lambda line: line.get("mean_ms"), millis),
             Column("pause of the rescale", lambda line: line.get("pause_ms"), millis),
         ),
@@ -624,6 +641,15 @@ REPLAY = """## Replay of traces
 How it is played is on [the page of the replay](replay.md); its tables, with the commands that make them, are
 [a page of their own](replay_tables.md).
 """
+
+
+def _chooser(line: Line) -> str:
+    """
+    >>> _chooser({"pace_s": 0.5}), _chooser({"pace_s": 0.5, "by": "es-stream, node below alpha"})
+    ('fixed, 0.5 s', 'es-stream, node below alpha')
+    """
+    by = line.get("by", "fixed")
+    return f"fixed, {line['pace_s']:g} s" if by == "fixed" else by
 
 
 def _medians(lines: Sequence[Line], key: str, aim: float) -> str:
