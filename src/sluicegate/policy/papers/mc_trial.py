@@ -37,7 +37,8 @@ class Measurement:
 
     @classmethod
     def mean_of(cls, looks: Sequence[Measurement]) -> Measurement:
-        """The mean of the looks: in one look of a pipeline in batches two batches end, in the next one none.
+        """The mean of the looks, and the load by the last: in one look of a pipeline in batches two batches end, in the
+        next one none.
 
         >>> Measurement.mean_of([Measurement(9.0, 0.0, None), Measurement(9.0, 16.0, 2.0)])
         Measurement(arrivals_per_s=9.0, throughput_per_s=8.0, latency_s=2.0, throughput_error=0.0, latency_error=0.0)
@@ -45,7 +46,7 @@ class Measurement:
         through = [one.throughput_per_s for one in looks if one.throughput_per_s is not None]
         late = [one.latency_s for one in looks if one.latency_s is not None]
         return cls(
-            fmean(one.arrivals_per_s for one in looks),
+            looks[-1].arrivals_per_s,
             fmean(through) if through else None,
             fmean(late) if late else None,
             _error(through),
