@@ -6,8 +6,8 @@ Slots are executors (``local-cluster``) of ``--run-tasks`` task slots, more than
 CPU and memory bound what a slot takes, not a number of threads. Every task is pinned to the executor that its thread is
 mapped to. Profiles of the five tasks are measured first (``sluicegate profile``, ``--minutes`` each) where
 DIR lacks them. Of each cell: slots, the planned rate, the rate that the model predicts for even routing (at most the
-planned one), the rate that leaves the pipeline while the planned one comes in, the mean latency, and the share of tasks
-that ran where they were mapped. A recorded line a cell.
+planned one, and what the mapping would sustain), the rate that leaves the pipeline while the planned one comes in, the
+mean latency, and the share of tasks that ran where they were mapped. A recorded line a cell.
 
 The tasks are the waiting variants: blob and table wait for a store, pi and parse wait instead of computing, batch
 writes. Waiting threads may be more than there are cores; what is left to compute, batches of five queries, may not.
@@ -24,7 +24,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
 
 import results
 from sluicegate.config.profile_file import ProfileFile, read_profiles, with_profiles
@@ -60,6 +59,7 @@ class Cell:
     threads: int
     planned_per_s: float
     predicted_per_s: float
+    sustains_per_s: float
     reached_per_s: float | None
     mean_s: float | None
     pinned_share: float | None
@@ -79,8 +79,8 @@ def main() -> None:
     slots.wait_for(given.executors, 120.0)
     places = [f"executor_{one.host}_{one.id}" for one in slots.all()]
     try:
-        for _ in range(given.rounds):
-            for name in given.dataflows:
+        for round_ in range(given.rounds):
+            for of, name in enumerate(given.dataflows):
                 app = app_named(f"{name}_waiting")
                 with (
                     tempfile.TemporaryDirectory() as folder,
@@ -88,8 +88,9 @@ def main() -> None:
                     start(ready.build(), spark, folder, fuse=False) as running,
                 ):
                     warm_up(ready, running)
-                    for rate in given.rates:
-                        for cell in _cells(name, ready, running, known, places, rate, given.seconds):
+                    for at, rate in enumerate(given.rates):
+                        turn = round_ + of + at
+                        for cell in _cells(name, ready, running, known, places, rate, given.seconds, turn):
                             results.record("model_driven", rate=rate, seconds=given.seconds, **asdict(cell))
                             print(asdict(cell), flush=True)
     finally:
@@ -104,10 +105,13 @@ def _cells(
     places: Sequence[str],
     rate: float,
     seconds: float,
+    turn: int,
 ) -> Iterator[Cell]:
-    """All pairs on the same queries: k and places change at the next batch."""
+    """All pairs on the same queries: k and places change at the next batch. Every turn another pair is the first, after
+    which the queries are warm at that rate."""
     topology = with_profiles(_bare(micro()[name]), known, needed=True)
-    for policy, mapper in PAIRS:
+    first = turn % len(PAIRS)
+    for policy, mapper in (*PAIRS[first:], *PAIRS[:first]):
         plan = make_plan(topology, rate, policy, mapper=mapper, vm_sizes=VM_SLOTS)
         told = Cell(
             name,
@@ -117,6 +121,7 @@ def _cells(
             sum(plan.proposal.processors.values()),
             rate,
             round(min(plan.predicted.rate_per_s, rate), 1),
+            round(plan.predicted.rate_per_s, 1),
             None,
             None,
             None,
@@ -205,17 +210,6 @@ def _measure(folder: Path, minutes: float, slot_tasks: int) -> None:
             command = ["profile", "linear_waiting", task, "--minutes", str(minutes), "--out", str(folder)]
             words = [str(Path(sys.executable).parent / "sluicegate"), *command, "--slot-tasks", str(slot_tasks)]
             subprocess.run(words, check=True, env=dict(os.environ))
-
-
-def summary(cells: Sequence[Cell]) -> dict[str, float]:
-    """R^2 of predicted against reached, and the median share of the plan that is reached, by pair."""
-    from sluicegate.lab.reproduce.five_vms import r_squared
-
-    seen = [c for c in cells if c.reached_per_s is not None]
-    found = {"r2": r_squared([c.predicted_per_s for c in seen], [c.reached_per_s or 0.0 for c in seen])}
-    for pair in dict.fromkeys(c.pair for c in seen):
-        found[pair] = median((c.reached_per_s or 0.0) / c.planned_per_s for c in seen if c.pair == pair)
-    return found
 
 
 def _arguments() -> argparse.Namespace:

@@ -12,9 +12,9 @@ the start. (A window that begins sooner leaves that much less history, and polic
 until ARMA has 100 steps.) Every policy starts on one node, is told the same file, history, cycle and start-up time, and
 runs on a cluster of its own. Nothing is compared with the paper's levels: there are few nodes here and not 128.
 
-    on time   share of looks at which less than ``LATE_S`` of the present load waits
+    on time   share of looks while the load comes at which less than ``LATE_S`` of it waits
     kept      share of rows in windows in which the promised latency was kept
-    cost      node-seconds over those of the largest size held all the time
+    cost      node-seconds over those of the largest size held as long as the load comes
     backlog   rows that wait: the most, and the mean over looks
 """
 
@@ -209,7 +209,7 @@ def _no_rows(folder: str, names: list[str]) -> list[str]:
 
 
 def figures(outcome: Outcome, fleet: list[dict[str, Any]], most: int) -> dict[str, Any]:
-    ticks = [tick for tick in outcome.ticks if tick["arrivals_per_s"] is not None]
+    ticks = while_loaded(outcome.ticks)
     late = [float(t["backlog_rows"] or 0.0) > LATE_S * max(float(t["arrivals_per_s"]), 1.0) for t in ticks]
     nodes = [(float(t["at_s"]), int(t["executors"] or 1)) for t in ticks]
     spans = [(after - at, n) for (at, n), (after, _) in pairwise(nodes)]
@@ -229,6 +229,17 @@ def figures(outcome: Outcome, fleet: list[dict[str, Any]], most: int) -> dict[st
         "mean_s": outcome.mean_s,
         "load_average": round(os.getloadavg()[0], 1),
     }
+
+
+def while_loaded(ticks: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The looks from the first to the last at which rows came: how long the rest takes to drain is not on trial.
+
+    >>> ticks = [{"at_s": at, "arrivals_per_s": rate} for at, rate in enumerate([None, 9.0, 0.0, 7.0, 0.0])]
+    >>> [tick["at_s"] for tick in while_loaded(ticks)], while_loaded(ticks[:1])
+    ([1, 2, 3], [])
+    """
+    coming = [at for at, tick in enumerate(ticks) if (tick["arrivals_per_s"] or 0.0) > 0]
+    return [t for t in ticks[coming[0] : coming[-1] + 1] if t["arrivals_per_s"] is not None] if coming else []
 
 
 def moves_in(decisions: Sequence[Mapping[str, Any]]) -> int:

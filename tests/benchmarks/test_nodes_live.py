@@ -10,7 +10,7 @@ from mst_curves import predicted
 from sluicegate.config.capacity_file import CapacityFile, CapacityPoint
 from sluicegate.lab.profile.mst import MstMeasured
 from sluicegate.model.mst import choose_model
-from uncertainty_live import FULL, WINDOW, history_of, load_of, nodes_of
+from uncertainty_live import FULL, WINDOW, history_of, load_of, nodes_of, while_loaded
 
 LINE = CapacityFile(tuple(CapacityPoint(m, 100.0 * m, 3.0, (97.0 * m, 103.0 * m)) for m in (1, 2, 4)), "grep_waiting")
 
@@ -56,3 +56,10 @@ def test_twice_the_largest_size_is_predicted_from_the_others_alone() -> None:
     assert (found["twice"], found["measured_per_s"]) == (8, 600.0)
     assert found["predicted_per_s"] == pytest.approx(800.0, rel=0.05)
     assert found["within_10_percent"] is False
+
+
+def test_draining_what_is_left_counts_neither_as_late_nor_as_cost() -> None:
+    rates = [None, 0.0, 40.0, 0.0, 60.0, 0.0, 0.0]
+    ticks = [{"at_s": float(at), "arrivals_per_s": rate} for at, rate in enumerate(rates)]
+    assert [tick["at_s"] for tick in while_loaded(ticks)] == [2.0, 3.0, 4.0]
+    assert while_loaded(ticks[:2]) == []
