@@ -74,7 +74,7 @@ PARTS: tuple[Part, ...] = (
     Part("node_fidelity", "fidelity", 3.0, ("fidelity_of_nodes.py",)),
     Part("mst", "capacity", 32.0, ("mst_curves.py",), asked_for=True),
     Part("uncertainty_live", "capacity", 35.0, ("uncertainty_live.py",), asked_for=True),
-    Part("model_driven", "capacity", 15.0, ("model_driven_live.py",), asked_for=True),
+    Part("model_driven", "capacity", 23.0, ("model_driven_live.py",), asked_for=True),
     Part("soak", "soak", 20.5, ("soak.py",), asked_for=True),
 )
 

@@ -1,13 +1,14 @@
 """Model-driven scheduling on real Spark: linear, diamond and star under four pairs of planner and mapper.
 
-    python benchmarks/model_driven_live.py [--rates 60,180] [--seconds 15] [--rounds 1] [--profiles DIR]
+    python benchmarks/model_driven_live.py [--rates 60,180] [--seconds 25] [--rounds 1] [--profiles DIR]
 
 Slots are executors (``local-cluster``) of ``--run-tasks`` task slots, more than a mapping puts on one: as in the paper
 CPU and memory bound what a slot takes, not a number of threads. Every task is pinned to the executor that its thread is
 mapped to. Profiles of the five tasks are measured first (``sluicegate profile``, ``--minutes`` each) where
 DIR lacks them. Of each cell: slots, the planned rate, the rate that the model predicts for even routing (at most the
 planned one, and what the mapping would sustain), the rate that leaves the pipeline while the planned one comes in, the
-mean latency, and the share of tasks that ran where they were mapped. A recorded line a cell.
+mean latency, the batches of the slowest operator (predictions hold while they are below 2 s, as in the profiles), and
+the share of tasks that ran where they were mapped. A recorded line a cell.
 
 The tasks are the waiting variants: blob and table wait for a store, pi and parse wait instead of computing, batch
 writes. Waiting threads may be more than there are cores; what is left to compute, batches of five queries, may not.
@@ -21,9 +22,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import fmean
 
 import results
 from sluicegate.config.profile_file import ProfileFile, read_profiles, with_profiles
@@ -62,6 +64,7 @@ class Cell:
     sustains_per_s: float
     reached_per_s: float | None
     mean_s: float | None
+    batch_s: float | None
     pinned_share: float | None
     note: str = ""
 
@@ -125,6 +128,7 @@ def _cells(
             None,
             None,
             None,
+            None,
         )
         if plan.slots > len(places) or not plan.mapping:
             yield replace_note(told, f"needs {plan.slots} slots, there are {len(places)}")
@@ -170,6 +174,7 @@ def _measured(told: Cell, app: App, running: Running, where: Mapping[str, Sequen
             **asdict(told),
             "reached_per_s": round(min(reached, told.planned_per_s), 1),
             "mean_s": round(sum(age * w for age, w in ages) / weight, 2) if weight else None,
+            "batch_s": _longest_s(running, where, since_s),
             "pinned_share": None if share is None else round(share, 3),
         }
     )
@@ -187,6 +192,12 @@ def _out_per_s(records: Sequence[BatchRecord], since_s: float, until_s: float) -
         if len(inside) > 1:
             total += sum(rows for _, rows in inside[1:]) / (inside[-1][0] - inside[0][0])
     return total
+
+
+def _longest_s(running: Running, names: Iterable[str], since_s: float) -> float | None:
+    """The mean duration of the batches of the operator where it is longest; predictions are for 2 s at most."""
+    of = [[r.duration_s for r in running.records(name) if r.started_s >= since_s and r.rows] for name in names]
+    return round(max(fmean(one) for one in of if one), 2) if any(of) else None
 
 
 def _by_query(records: Sequence[BatchRecord]) -> list[list[BatchRecord]]:
@@ -216,7 +227,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dataflows", type=lambda text: text.split(","), default=["linear", "diamond", "star"])
     parser.add_argument("--rates", type=lambda text: [float(r) for r in text.split(",")], default=[60.0, 180.0])
-    parser.add_argument("--seconds", type=float, default=15.0)
+    parser.add_argument("--seconds", type=float, default=25.0)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--executors", type=int, default=6)
     parser.add_argument("--slot-tasks", type=int, default=4, help="of the profiles: the most threads that are tried")

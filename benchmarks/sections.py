@@ -499,6 +499,7 @@ SECTIONS: tuple[Section, ...] = (
             Column("predicted", "predicted_per_s"),
             Column("reached", "reached_per_s"),
             Column("mean", "mean_s", seconds),
+            Column("longest batches", "batch_s", seconds),
             Column("tasks where mapped", "pinned_share", percent),
             Column("load average after", lambda line: line["machine"]["load_1min"]),
             Column("note", "note"),
