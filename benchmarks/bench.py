@@ -72,15 +72,9 @@ PARTS: tuple[Part, ...] = (
     Part("nexmark", "nexmark", 9.0, ("nexmark/run.py",)),
     Part("fidelity", "fidelity", 4.5, ("fidelity_of_apps.py", *_TWO_APPS)),
     Part("node_fidelity", "fidelity", 3.0, ("fidelity_of_nodes.py",)),
-    Part("mst", "capacity", 20.0, ("mst_curves.py",), asked_for=True),
-    Part(
-        "uncertainty_live",
-        "capacity",
-        20.0,
-        ("uncertainty_live.py", "mst-curves/grep_waiting.mst.toml"),
-        asked_for=True,
-    ),
-    Part("model_driven", "capacity", 15.0, ("model_driven_live.py",), asked_for=True),
+    Part("mst", "capacity", 32.0, ("mst_curves.py",), asked_for=True),
+    Part("uncertainty_live", "capacity", 35.0, ("uncertainty_live.py",), asked_for=True),
+    Part("model_driven", "capacity", 23.0, ("model_driven_live.py",), asked_for=True),
     Part("soak", "soak", 20.5, ("soak.py",), asked_for=True),
 )
 
