@@ -119,7 +119,7 @@ def test_a_batch_whose_tasks_were_lost_while_they_committed_runs_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attempts: list[tuple[str, dict[str, int]]]
 ) -> None:
     made = _one_output(tmp_path, Tasks(*attempts), monkeypatch)
-    with pytest.raises(OSError, match="executor was lost while its task wrote 4-.*: the batch runs again"):
+    with pytest.raises(OSError, match=r"executor was lost while its task wrote 4-.*: the batch runs again"):
         made._files(None, 4)  # type: ignore[arg-type]
     assert homes(made.writes[""]) == []
 

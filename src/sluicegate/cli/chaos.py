@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from sluicegate.lab.chaos.verdict import ChaosVerdict
     from sluicegate.spark.cluster.standalone import Cluster
 
+_NODE_COMES_WITHIN_S = 300.0
+
 
 def chaos(
     app: Annotated[
@@ -154,7 +156,8 @@ def _cluster(master: str) -> Cluster | None:
     name, colon, given = master.partition(":")
     if name != "cluster":
         return None
-    cluster = Cluster(Path(given) if colon else default_folder())
+    # killed nodes come again on a machine that is busy with what the faults before them left
+    cluster = Cluster(Path(given) if colon else default_folder(), patience_s=_NODE_COMES_WITHIN_S)
     if cluster.status() is None:
         raise EnvironmentLacks("no cluster runs here: start one with `sluicegate cluster up --workers 2`")
     return cluster
