@@ -37,7 +37,11 @@ from sluicegate.spark.spark_log import quiet_spark
 from sluicegate.spark.supervisor import Supervisor
 
 _DRAINED_WITHIN_S = 600.0
-_LOSES_SOON = {"spark.network.timeout": "30s", "spark.executor.heartbeatInterval": "3s"}
+_LOSES_SOON = {
+    "spark.network.timeout": "30s",
+    "spark.network.timeoutInterval": "10s",
+    "spark.executor.heartbeatInterval": "3s",
+}
 """Spark's default is two minutes: longer than a run waits for a fault to be over."""
 
 
