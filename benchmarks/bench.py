@@ -61,6 +61,7 @@ PARTS: tuple[Part, ...] = (
     Part("repartition", "state", 3.0, ("state_parallelism.py",)),
     Part("recovery", "state", 1.5, ("recovery.py", "--rounds", "2")),
     Part("redeployment", "state", 2.0, ("redeployment.py", "--rounds", "1")),
+    Part("losses", "state", 9.0, ("losses.py", "--rounds", "2"), asked_for=True),
     Part("backup_interval", "state", 3.0, ("backup_interval.py",)),
     Part("attach_at_rest", "attach", 2.5, ("attach_at_rest.py", "--rounds", "7")),
     Part("attach_controller", "attach", 2.5, ("attach_controller.py", "--seconds", "120")),
@@ -75,7 +76,8 @@ PARTS: tuple[Part, ...] = (
     Part("mst", "capacity", 32.0, ("mst_curves.py",), asked_for=True),
     Part("uncertainty_live", "capacity", 35.0, ("uncertainty_live.py",), asked_for=True),
     Part("model_driven", "capacity", 23.0, ("model_driven_live.py",), asked_for=True),
-    Part("soak", "soak", 20.5, ("soak.py",), asked_for=True),
+    Part("soak", "soak", 62.0, ("soak.py", "--minutes", "60"), asked_for=True),
+    Part("backlog", "soak", 4.0, ("backlog.py",), asked_for=True),
 )
 
 
@@ -83,7 +85,7 @@ def chosen(only: str | None) -> list[Part]:
     """The parts that are named, by part or group; without a name all but those that are to be asked for.
 
     >>> [part.name for part in chosen("state")]
-    ['rescale', 'repartition', 'recovery', 'redeployment', 'backup_interval']
+    ['rescale', 'repartition', 'recovery', 'redeployment', 'losses', 'backup_interval']
     """
     if not only:
         return [part for part in PARTS if not part.asked_for]

@@ -284,6 +284,21 @@ SECTIONS: tuple[Section, ...] = (
         ),
     ),
     Section(
+        "losses",
+        "A lost executor, node and driver, against Spark's own recovery",
+        "The same count by key as a pipeline and as a plain query, in turns, each in a driver of its own on the same "
+        "cluster of two local nodes. Seconds from the loss until a row that was fed at that moment is counted at the "
+        "sink; a lost driver is started again at once.",
+        "losses.py",
+        (Column("lost", "loss"),),
+        (
+            Column("sluicegate", "ours_s", seconds),
+            Column("plain query", "plain_s", seconds),
+            Column("sluicegate / plain", "ratio", ratio),
+            Column("exact", "exact"),
+        ),
+    ),
+    Section(
         "redeployment",
         "An instance moves to another node, against killing its executor",
         "A stateful operator on a cluster of two local workers: its place switches between two batches once the other "
@@ -640,16 +655,38 @@ SECTIONS: tuple[Section, ...] = (
     ),
     Section(
         "soak",
-        "Twenty minutes under the loop",
-        "Last quarter over second quarter of the controller's memory, the source's edge and "
-        "checkpoints with logs, and the controller's share of a core.",
-        "soak.py",
+        "At the edge of capacity with a load that doubles at random",
+        "Word count under the loop, the dashboard beside it; the higher level of the load is 0.8 of what all "
+        "processors take from a backlog. Last quarter over second quarter of the memory of each process, of the run's "
+        "folder without what the sink keeps, and of the latency at the lower level.",
+        "soak.py --minutes 60",
         (Column("minutes", "minutes"),),
         (
-            Column("controller's memory", "memory_growth", ratio),
-            Column("edge on disk", "edge_growth", ratio),
-            Column("checkpoints and logs", "disk_growth", ratio),
+            Column("driver, Python", "python_growth", ratio),
+            Column("driver, Java", "java_growth", ratio),
+            Column("controller", "controller_growth", ratio),
+            Column("dashboard", "dashboard_growth", ratio),
+            Column("disk", "disk_growth", ratio),
+            Column("disk, MB at most", "disk_mb"),
+            Column("latency", "latency_drift", ratio),
             Column("controller, of a core", "controller_share", percent),
+            Column("exact", "exact"),
+        ),
+    ),
+    Section(
+        "backlog",
+        "A backlog of an hour",
+        "Word count with an hour's tables, five a second, waiting on its source; a driver with little memory works "
+        "them off. The resident memory of its Java process at most, meanwhile and while a few rows passed before.",
+        "backlog.py",
+        (Column("tables", "tables"), Column("heap", "memory")),
+        (
+            Column("rows", "rows"),
+            Column("MB before", "calm_mb"),
+            Column("MB at most", "most_mb"),
+            Column("largest batch", "largest_batch"),
+            Column("rows/s", "rows_per_s"),
+            Column("failures", "failures"),
             Column("exact", "exact"),
         ),
     ),
