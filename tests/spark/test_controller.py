@@ -338,7 +338,7 @@ def test_a_controller_that_cannot_start_is_an_error_with_the_last_line_of_its_lo
         ({"slo": ("mean=0s",)}, "mean_s"),
         ({"policy": "slucegate"}, "did you mean 'sluicegate'"),
         ({"policy": None}, "give its name"),
-        ({"policy": "hindsight"}, "needs the load to come"),
+        ({"policy": "hindsight"}, "needs the future load"),
         ({"budget": 0}, "at least 1 processor"),
         ({"budget": -3}, "at least 1 processor"),
         ({"budget": 2.5}, "at least 1 processor"),

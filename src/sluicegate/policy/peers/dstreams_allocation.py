@@ -69,7 +69,7 @@ class DStreamsAllocation:
     def propose(self, memory: DStreamsMemory | None, situation: Situation) -> tuple[DStreamsMemory, Proposal]:
         running, slots = running_of(situation), situation.limits.slots_per_executor
         have = math.ceil(sum(running.values()) / slots)
-        memory = memory or DStreamsMemory(situation.now_s, have, "first look: kept")
+        memory = memory or DStreamsMemory(situation.now_s, have, "first observation: kept")
         ratio = self._ratio(situation)
         memory = memory if ratio is None else replace(memory, ratios=(*memory.ratios, ratio))
         if situation.now_s - memory.decided_s >= self.every_s:
