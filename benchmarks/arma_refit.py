@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 from statsmodels.tsa.arima.model import ARIMA
 
-from sluicegate.forecast.arma_fit import choose_order, fit
+from sluicegate.forecast.arma import choose_order, fit
 from sluicegate.forecast.arma_likelihood import Floats
 
 WINDOW, REFIT_EVERY, REFITS = 100, 10, 20

@@ -28,14 +28,13 @@ from types import FrameType
 
 from sluicegate.cli.app import run
 from sluicegate.config.capacity_file import read_capacity
-from sluicegate.config.goal_text import duration_s, goal_from, pairs_from
 from sluicegate.config.topology_file import read_profile, read_topology
 from sluicegate.config.trace_file import read_trace
+from sluicegate.config.typed import duration_s, goal_from, pairs_from
 from sluicegate.dashboard.guard import LOOPBACK, Access, Guard
-from sluicegate.dashboard.news import News
 from sluicegate.dashboard.record import Record
 from sluicegate.dashboard.routes import application
-from sluicegate.dashboard.watching import Watching
+from sluicegate.dashboard.watching import News, Watching
 from sluicegate.domain.births import Births
 from sluicegate.errors import SluicegateError
 from sluicegate.report.run_page import run_page

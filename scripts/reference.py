@@ -15,8 +15,7 @@ from typing import Any
 import typer
 from prometheus_client.parser import text_string_to_metric_families
 
-from sluicegate.cli.app import commands
-from sluicegate.cli.commands import COMMANDS
+from sluicegate.cli.app import COMMANDS, commands
 from sluicegate.dashboard.metrics import metrics_text
 from sluicegate.dashboard.record import Record
 

@@ -13,8 +13,7 @@ import typer
 from tests.dashboard.sample_run import write_run
 from tests.snippets import PAGES, ROOT, blocks, calls, execute, shell_lines
 
-from sluicegate.cli.app import commands, run
-from sluicegate.cli.commands import COMMANDS, GROUPS
+from sluicegate.cli.app import COMMANDS, GROUPS, commands, run
 from sluicegate.config.profile_file import read_profile_file
 from sluicegate.domain.births import Births
 from sluicegate.policy.catalogue import POLICIES

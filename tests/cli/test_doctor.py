@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sluicegate.cli.app import run
-from sluicegate.cli.checks import CHECKS
+from sluicegate.cli.doctor import CHECKS
 
 
 @pytest.fixture(autouse=True)

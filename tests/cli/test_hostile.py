@@ -9,7 +9,7 @@ import pytest
 from sluicegate.cli.app import one_line, run
 from sluicegate.cli.checked_options import the_app, the_load, the_rate
 from sluicegate.cli.explain import asked_for
-from sluicegate.config.executors_text import executors_from
+from sluicegate.config.typed import executors_from
 from sluicegate.errors import BadInput
 
 CHAIN = """

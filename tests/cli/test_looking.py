@@ -22,7 +22,7 @@ from rich.console import Console
 from tests.report.recorded import BEGAN_S, write_run
 
 from sluicegate.cli.app import run
-from sluicegate.cli.progress_lines import ProgressLines
+from sluicegate.cli.outcome import ProgressLines
 from sluicegate.runlog.failures import Failing, write_failures
 from sluicegate.runlog.run_record import read_record
 from sluicegate.runlog.runs import find_run, known_runs, registered

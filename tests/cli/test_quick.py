@@ -13,8 +13,7 @@ from typing import get_type_hints
 import pytest
 from tests.report.recorded import write_run
 
-from sluicegate.cli.app import run
-from sluicegate.cli.commands import COMMANDS, GROUPS, command_of
+from sluicegate.cli.app import COMMANDS, GROUPS, command_of, run
 
 HEAVY = ("fastapi", "pyspark", "numba", "scipy", "numpy", "pandas", "pyarrow")
 QUICK = (["--help"], ["--version"], ["apps"], ["policies"], ["status"], ["explain"])

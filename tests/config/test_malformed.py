@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sluicegate.config.goal_text import goal_from
 from sluicegate.config.topology_file import read_topology
+from sluicegate.config.typed import goal_from
 from sluicegate.control.planning import Plan, make_plan
 from sluicegate.domain import Limits
 from sluicegate.errors import SluicegateError

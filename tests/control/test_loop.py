@@ -23,7 +23,7 @@ from sluicegate.domain import (
     Topology,
 )
 from sluicegate.forecast.catalogue import forecaster
-from sluicegate.measure.smoothing import Smoothing
+from sluicegate.measure import Smoothing
 from sluicegate.policy.catalogue import POLICIES
 from sluicegate.policy.papers.drs import Drs
 from sluicegate.policy.sluicegate import SluicegatePolicy

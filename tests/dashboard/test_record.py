@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from tests.dashboard.sample_run import SampleRun, write_run
 
-from sluicegate.dashboard.answers import decisions_before, run_document, series_document
 from sluicegate.dashboard.metrics import metrics_text
-from sluicegate.dashboard.news import News
 from sluicegate.dashboard.record import Record
-from sluicegate.dashboard.watching import Watching
+from sluicegate.dashboard.routes import decisions_before, run_document, series_document
+from sluicegate.dashboard.watching import News, Watching
 from sluicegate.errors import BadInput
 from sluicegate.runlog.batch_log import append_line
 from sluicegate.runlog.failures import Failing, write_failures

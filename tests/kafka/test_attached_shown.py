@@ -16,9 +16,9 @@ from tests.kafka.broker import Broker
 from tests.kafka.producing import Numbers
 
 from sluicegate.cli.app import run as sluicegate
-from sluicegate.dashboard.answers import run_document
 from sluicegate.dashboard.metrics import metrics_text
 from sluicegate.dashboard.record import Record
+from sluicegate.dashboard.routes import run_document
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.attach.application import Application
 from sluicegate.spark.attach.controller import AttachController

@@ -8,20 +8,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluicegate.errors import BadInput
-from sluicegate.model.erlang import fewest_stable, mean_in_system
-from sluicegate.model.marginal import best_servers, weighted_cost
+from sluicegate.model.erlang import fewest_stable, mean_sojourn_s
+from sluicegate.model.marginal import best_servers
 
 loads = st.floats(0.01, 60.0)
 betas = st.floats(0.001, 0.95)
+
+
+def mean_in_system(arrivals_per_s: float, service_per_s: float, servers: int) -> float:
+    """Q(k), by Little's law."""
+    return arrivals_per_s * mean_sojourn_s(arrivals_per_s, service_per_s, servers)
+
+
+def weighted_cost(load: float, servers: int, beta: float) -> float:
+    """z(k), Eq 8."""
+    return beta * servers + (1 - beta) * mean_in_system(load, 1.0, servers)
 
 
 @settings(max_examples=60)
 @given(loads, betas)
 def test_no_other_number_of_instances_costs_less(load: float, beta: float) -> None:
     best = best_servers(load, 1.0, beta).servers
-    least = weighted_cost(load, 1.0, best, beta)
+    least = weighted_cost(load, best, beta)
     others = range(max(1, best - 6), best + 7)
-    assert all(least <= weighted_cost(load, 1.0, k, beta) + 1e-9 for k in others)
+    assert all(least <= weighted_cost(load, k, beta) + 1e-9 for k in others)
 
 
 @settings(max_examples=60)

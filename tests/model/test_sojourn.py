@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluicegate.domain import BatchCosts, Edge, Operator, Topology
+from sluicegate.model.erlang import erlang_b, wait_probability
 from sluicegate.model.sojourn import end_to_end, gamma_quantile, operator_quantiles_s, predict
 from sluicegate.model.stations import Stations
 from sluicegate.model.traffic import outside_rate, visits
@@ -31,10 +32,9 @@ def test_one_server_has_an_exponential_sojourn() -> None:
 
 def test_quantiles_of_many_servers_match_sampled_sojourns() -> None:
     # P(wait) and the wait's rate are known for M/M/k; sampling them gives an independent answer
-    from sluicegate.model.erlang import erlang_c
-
     rng, k, rate = np.random.default_rng(3), 4, 35.0
-    waits = rng.exponential(1 / (k * 10.0 - rate), 400_000) * (rng.random(400_000) < erlang_c(3.5, k))
+    waiting = wait_probability(erlang_b(3.5, k), 3.5, k)
+    waits = rng.exponential(1 / (k * 10.0 - rate), 400_000) * (rng.random(400_000) < waiting)
     sampled = np.quantile(waits + rng.exponential(0.1, 400_000), [0.5, 0.95, 0.99])
     assert operator_quantiles_s(stations(one(), rate), np.array([k]))[:, 0] == pytest.approx(sampled, rel=0.02)
 

@@ -29,7 +29,7 @@ def advise(
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
     """Estimate what the streaming queries of an event log would have needed, and what that saves."""
-    from sluicegate.config.goal_text import goal_from
+    from sluicegate.config.typed import goal_from
     from sluicegate.lab.advise.advice import advise as advice_of
     from sluicegate.lab.advise.event_log import events
     from sluicegate.lab.advise.logged import read_application

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from sluicegate.cli.wanted import GroundAsked, RealTimeAsked, SlotsAsked
 from sluicegate.config.capacity_file import read_capacity_file
-from sluicegate.config.goal_text import duration_s, goal_from, pairs_from
-from sluicegate.config.policy_options import policy_options
 from sluicegate.config.trace_file import read_trace
+from sluicegate.config.typed import duration_s, goal_from, pairs_from, policy_options
 from sluicegate.control.settings import policy_for
 from sluicegate.domain.topology import require_number
 from sluicegate.errors import BadInput, SluicegateError

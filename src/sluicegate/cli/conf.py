@@ -38,7 +38,7 @@ def conf(
     properties: Annotated[bool, typer.Option("--properties", help="As a properties file.")] = False,
 ) -> int:
     """Print the options that attach an application: spark-submit $(sluicegate conf ...) app.py"""
-    from sluicegate.config.executors_text import executors_from
+    from sluicegate.config.typed import executors_from
     from sluicegate.spark.attach.options import Options, own_promise, spark_settings
     from sluicegate.spark.attach.submit_words import Given, as_properties, as_words, joined
 

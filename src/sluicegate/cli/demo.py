@@ -27,7 +27,7 @@ from sluicegate.cli.checked_options import (
 )
 from sluicegate.cli.out import place_for
 from sluicegate.cli.wanted import LOCAL, GroundAsked, Wanted, the_home
-from sluicegate.config.executors_text import executors_from
+from sluicegate.config.typed import executors_from
 from sluicegate.dashboard.child import Dashboard
 from sluicegate.errors import BadInput
 

@@ -12,9 +12,8 @@ from rich.markup import escape
 
 from sluicegate.cli.out import console, print_json
 from sluicegate.errors import BadInput
-from sluicegate.report.explained import Explained, explained
+from sluicegate.report.explained import Explained, explained, meaning, plain
 from sluicegate.report.figures import clock, promise, rate, seconds
-from sluicegate.report.plain_words import meaning, plain
 from sluicegate.runlog.log_text import changed
 from sluicegate.runlog.run_record import RunRecord, read_record
 from sluicegate.runlog.runs import find_run

@@ -13,9 +13,9 @@ from rich.table import Table
 
 from sluicegate.cli.checked_options import the_app, the_length_s, the_rate
 from sluicegate.cli.out import console, place_for, print_json, write_page
-from sluicegate.config.goal_text import duration_s, pairs_from
+from sluicegate.config.typed import duration_s, pairs_from
 from sluicegate.errors import BadInput
-from sluicegate.lab.fidelity.cells import HEADINGS, cells
+from sluicegate.lab.fidelity.page import HEADINGS, cells
 from sluicegate.report.figures import rate, seconds
 from sluicegate.runlog.plan_file import MOST_PROCESSORS
 

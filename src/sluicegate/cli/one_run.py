@@ -18,12 +18,11 @@ from rich.markup import escape
 
 from sluicegate.cli.ctrl_c import CtrlC
 from sluicegate.cli.out import console, finite, print_json, write_page
-from sluicegate.cli.outcome import as_document, show
-from sluicegate.cli.progress_lines import ProgressLines
+from sluicegate.cli.outcome import ProgressLines, as_document, show
 from sluicegate.cli.wanted import Home, Wanted
 from sluicegate.config.capacity_file import read_capacity_file
-from sluicegate.config.goal_text import goal_from
 from sluicegate.config.machine import machine_facts
+from sluicegate.config.typed import goal_from
 from sluicegate.errors import BadInput, SluicegateError
 from sluicegate.report.run_page import run_page
 from sluicegate.runlog.files import write_whole

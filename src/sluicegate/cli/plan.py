@@ -12,10 +12,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from sluicegate.cli.out import console, print_json
-from sluicegate.config.goal_text import goal_from, number_from, pairs_from
-from sluicegate.config.policy_options import policy_options
 from sluicegate.config.profile_file import read_profiles, strange, with_profiles
 from sluicegate.config.topology_file import read_topology
+from sluicegate.config.typed import goal_from, number_from, pairs_from, policy_options
 from sluicegate.control.planning import Plan, make_plan
 from sluicegate.domain import Limits, Topology
 from sluicegate.errors import BadInput

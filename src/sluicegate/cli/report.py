@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from sluicegate.cli.out import console, write_page
 from sluicegate.report.figures import promise, share
-from sluicegate.report.run_figures import kept_share
+from sluicegate.report.run_charts import kept_share
 from sluicegate.report.run_page import run_page
 from sluicegate.runlog.run_record import read_record
 from sluicegate.runlog.runs import find_run

@@ -15,8 +15,7 @@ from rich.table import Table
 from sluicegate.cli.out import console, place_for, print_json, status, write_page
 from sluicegate.errors import BadInput
 from sluicegate.lab.reproduce import drs, es_stream, mc_stream, model_driven, uncertainty
-from sluicegate.lab.reproduce.page import reproduction_page
-from sluicegate.lab.reproduce.row import Reproduction, Row
+from sluicegate.lab.reproduce.claims import Reproduction, Row, reproduction_page
 from sluicegate.policy.catalogue import unknown
 
 PAPERS: dict[str, Reproduction] = {

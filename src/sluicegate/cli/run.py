@@ -29,7 +29,7 @@ from sluicegate.cli.checked_options import (
 )
 from sluicegate.cli.out import place_for
 from sluicegate.cli.wanted import BUNDLED_LENGTH, CYCLE, LOCAL, REAL_TIME_POLICY, GroundAsked, Wanted, the_home
-from sluicegate.config.executors_text import executors_from
+from sluicegate.config.typed import executors_from
 from sluicegate.errors import BadInput
 from sluicegate.runlog.plan_file import MOST_PROCESSORS
 

@@ -1,4 +1,4 @@
-"""`sluicegate top`: a run in the terminal, live."""
+"""`sluicegate top`: a run in the terminal, live: operators, load and latency over the last minutes, decisions."""
 
 from __future__ import annotations
 
@@ -7,20 +7,124 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
 
 from sluicegate.cli.out import console
-from sluicegate.cli.status import LATEST_BYTES
-from sluicegate.cli.top_frame import top_frame
-from sluicegate.runlog.run_record import read_record
+from sluicegate.cli.status import LATEST_BYTES, attached_lines, failing_lines, headline, held
+from sluicegate.report.figures import clock, rate, seconds, share
+from sluicegate.runlog.log_text import changed
+from sluicegate.runlog.run_record import Line, RunRecord, measured_s, read_record
 from sluicegate.runlog.runs import find_run
+
+_BLOCKS, _PLAIN = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
+_BAR = 10
+_BESIDE = 36
+"""Columns used by a line's name and its figures."""
+_DECISIONS = 5
+
+
+def top_frame(record: RunRecord, now_s: float, out: Console) -> Group:
+    """Everything on one screen; in ASCII if the terminal has no Unicode."""
+    ramp = _BLOCKS if out.encoding.startswith("utf") else _PLAIN
+    return Group(
+        Text.from_markup(headline(record, now_s)),
+        *(Text(text, style="bold red") for text in failing_lines(record, now_s)),
+        Text(held(record)),
+        Text(""),
+        _lines(record, ramp, max(out.width - _BESIDE, 10)),
+        Text(""),
+        _operators(record, ramp),
+        *(Text(text) for text in attached_lines(record)),
+        Text(""),
+        *_decisions(record),
+        Text("q or Ctrl-C leaves", style="dim"),
+    )
+
+
+def _lines(record: RunRecord, ramp: str, looks: int) -> Table:
+    ticks = record.ticks[-looks:]
+    came = [tick.get("arrivals_per_s") for tick in ticks]
+    took = [measured_s(tick) for tick in ticks]
+    bound_s = record.bounds.get("mean")
+    table = Table.grid(padding=(0, 2))
+    table.add_row("load", Text(sparkline(came, ramp)), rate(came[-1]) if came and came[-1] is not None else "-")
+    against = f"{seconds(took[-1] if took else None)}" + (f" of {seconds(bound_s)} promised" if bound_s else "")
+    table.add_row("latency", _coloured(record, ticks, took, bound_s, ramp), against)
+    return table
+
+
+def _coloured(
+    record: RunRecord, ticks: Sequence[Line], took: Sequence[float | None], bound_s: float | None, ramp: str
+) -> Text:
+    """A sparkline against the promise: a full block is twice the bound, and late ticks are red."""
+    drawn = sparkline(took, ramp, most=2 * bound_s if bound_s else None)
+    text = Text()
+    for sign, tick in zip(drawn, ticks, strict=True):
+        text.append(sign, style="red" if record.late(tick) else "green")
+    return text
+
+
+def sparkline(values: Sequence[float | None], ramp: str, most: float | None = None) -> str:
+    """
+    >>> sparkline([0.0, 5.0, None, 10.0], " .:-=+*#@")
+    '.= @'
+    """
+    top = most or max((value for value in values if value is not None), default=0.0)
+    steps = len(ramp) - 1
+    return "".join(
+        " " if value is None else ramp[min(max(round(steps * value / top) if top else 0, 1), steps)] for value in values
+    )
+
+
+def bar(part: float | None, ramp: str) -> str:
+    """
+    >>> bar(0.42, " .:-=+*#@"), bar(None, " .:-=+*#@")
+    ('@@@@...... 42.0%', '-')
+    """
+    if part is None:
+        return "-"
+    full = round(_BAR * min(max(part, 0.0), 1.0))
+    return f"{ramp[-1] * full}{ramp[1] * (_BAR - full)} {share(part)}"
+
+
+def _operators(record: RunRecord, ramp: str) -> Table:
+    table = Table("operator", box=None, pad_edge=False)
+    for heading in ("k", "rows/s", "busy", "queued", "latency"):
+        table.add_column(heading, justify="left" if heading == "busy" else "right")
+    for name in record.operators:
+        told = (record.last.get("operators") or {}).get(name) or {}
+        k = (record.last.get("running") or {}).get(name, "-")
+        cells = (_count(told.get("arrivals_per_s")), bar(told.get("utilisation"), ramp), _count(told.get("queue_rows")))
+        table.add_row(escape(name), str(k), *cells, seconds(told.get("sojourn_s")))
+    return table
+
+
+def _count(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def _decisions(record: RunRecord) -> list[Text]:
+    if not record.decisions:
+        return [Text("no decision yet", style="dim")]
+    return [_decision(decision, record.began_s) for decision in reversed(record.decisions[-_DECISIONS:])]
+
+
+def _decision(decision: Line, began_s: float) -> Text:
+    moves = changed(decision)
+    text = Text(f"{decision['number']:>3}  {clock(decision['at_s'] - began_s):>6}  ", no_wrap=True, overflow="ellipsis")
+    text.append(moves, style="bold")
+    return text.append(f"  {decision['reasons'][0] if decision['reasons'] else ''}", style="dim")
+
 
 _EVERY_S = 1.0
 _LEAVE = "q"

@@ -33,8 +33,7 @@ from sluicegate.domain import (
     Topology,
 )
 from sluicegate.forecast.forecaster import Forecaster
-from sluicegate.measure.gauges import Gauges
-from sluicegate.measure.smoothing import Smoothing
+from sluicegate.measure import Gauges, Smoothing
 from sluicegate.model.learned import Learned
 from sluicegate.model.traffic import pipeline_rate
 from sluicegate.place.placer import Placer

@@ -18,7 +18,7 @@ from sluicegate.domain import Goal, Limits, Topology
 from sluicegate.domain.topology import require
 from sluicegate.errors import BadInput
 from sluicegate.forecast.catalogue import forecaster
-from sluicegate.measure.smoothing import Smoothing
+from sluicegate.measure import Smoothing
 from sluicegate.place.catalogue import placer
 from sluicegate.place.placer import Placer
 from sluicegate.policy.catalogue import PolicyEntry, policy_entry

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sluicegate.dashboard.history import History, number
-from sluicegate.drawing.description import Description, described, description_in
-from sluicegate.drawing.layers import drawing_of
+from sluicegate.drawing import Description, described, description_in, drawing_of
 from sluicegate.runlog.batch_log import DAMAGE, Tail
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.joined import joined, neighbours

@@ -1,22 +1,112 @@
-"""The HTTP routes: page, run, series, events, metrics. All of them only read."""
+"""The HTTP routes, and the JSON documents behind them: page, run, series, events, metrics. All of them only read."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import FastAPI, Header, Query
+import numpy as np
+from fastapi import FastAPI, Header, HTTPException, Query
 from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from fastapi.staticfiles import StaticFiles
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from sluicegate.dashboard.answers import decisions_before, run_document, series_document
+from sluicegate.dashboard.history import (
+    COLUMNS,
+    OPERATOR_COLUMNS,
+    Floats,
+    Ints,
+    Window,
+    bucket_starts,
+    extremes,
+    spread_times,
+)
 from sluicegate.dashboard.metrics import metrics_text
+from sluicegate.dashboard.record import Document, Record
 from sluicegate.dashboard.watching import Watching
+
+_NAMED = 8
+"""Most operators with a colour of their own; more could not be distinguished."""
+_MOST_DECISIONS = 50
+
+
+def run_document(record: Record) -> Document:
+    """Everything except the series: what a page needs when it loads or refetches."""
+    return {
+        "name": record.description.name,
+        "drawing": record.drawing,
+        "caught_up": record.caught_up,
+        "kept_since_s": record.history.first_s,
+        "ticks": len(record.history),
+        "tick": record.tick,
+        **record.documents,
+        "decisions": decisions_before(record, None),
+        "decisions_made": record.decisions_made,
+        "fleet": list(record.fleet)[::-1],
+        "slot_seconds": record.slot_seconds,
+    }
+
+
+def decisions_before(record: Record, before: int | None) -> list[Document]:
+    """The newest ``_MOST_DECISIONS`` decisions, newest first; with ``before``, only those with a lower number."""
+    newest_first = (d for d in reversed(record.decisions) if before is None or d["number"] < before)
+    return list(islice(newest_first, _MOST_DECISIONS))
+
+
+def series_document(record: Record, from_s: float, to_s: float, points: int, operator: str | None) -> Document:
+    """The series between two times, in at most ``points`` points."""
+    window = record.history.between(from_s, to_s)
+    thinned = _Thinned(window.at_s, points)
+    if operator is not None:
+        return _of_operator(window, thinned, operator)
+    columns = {name: thinned(window.column(name)) for name in COLUMNS}
+    return {"at_s": thinned.times(), "columns": columns, "operators": _processors(window, thinned)}
+
+
+def _of_operator(window: Window, thinned: _Thinned, operator: str) -> Document:
+    if operator not in window.operators:
+        raise HTTPException(404, f"no operator {operator!r}")
+    return {
+        "at_s": thinned.times(),
+        "columns": {what: thinned(window.of_operator(operator, what)) for what in OPERATOR_COLUMNS},
+    }
+
+
+def _processors(window: Window, thinned: _Thinned) -> list[Document]:
+    """k of the largest operators and of all others together, at ticks that exist, so that the stacked areas add up."""
+    k = window.processors_at(thinned.places(window.column("processors")))
+    order = np.argsort(-k.sum(axis=0, dtype=np.int64), kind="stable")
+    most = _NAMED if len(order) > _NAMED + 1 else len(order)
+    named = sorted(order[:most].tolist())
+    found: list[Document] = [{"name": window.operators[o], "processors": k[:, o].tolist()} for o in named]
+    rest = order[most:]
+    if len(rest):
+        found.append({"name": f"{len(rest)} others", "processors": k[:, rest].sum(axis=1, dtype=np.int64).tolist()})
+    return found
+
+
+class _Thinned:
+    """Thins all series of a window to one axis of at most ``points`` times."""
+
+    def __init__(self, at_s: Floats, points: int) -> None:
+        self._at_s = at_s
+        self._starts: Ints | None = bucket_starts(at_s, points // 2) if len(at_s) > points else None
+
+    def times(self) -> list[float]:
+        times = self._at_s if self._starts is None else spread_times(self._at_s, self._starts)
+        return [round(at_s, 3) for at_s in times.tolist()]
+
+    def places(self, values: Floats) -> Ints:
+        return np.arange(len(values)) if self._starts is None else extremes(values, self._starts)
+
+    def __call__(self, values: Floats) -> list[float | None]:
+        return [float(f"{v:.6g}") if np.isfinite(v) else None for v in values[self.places(values)].tolist()]
+
 
 _STATIC = Path(__file__).parent / "static"
 

@@ -15,10 +15,9 @@ from types import FrameType
 import uvicorn
 
 from sluicegate.dashboard.guard import LOOPBACK, Access, Guard
-from sluicegate.dashboard.news import News
 from sluicegate.dashboard.record import Record
 from sluicegate.dashboard.routes import application
-from sluicegate.dashboard.watching import Watching
+from sluicegate.dashboard.watching import News, Watching
 from sluicegate.errors import BadInput, EnvironmentLacks
 
 PORT = 8642

@@ -1,13 +1,22 @@
 """The value types that all stages share: frozen dataclasses with no behaviour beyond validation."""
 
-from sluicegate.domain.allocation import Bundle, OperatorPrediction, Placement, Prediction, Proposal, Vm
-from sluicegate.domain.decision import Change, Decision, Refusal, Rescale
+from sluicegate.domain.decision import (
+    Bundle,
+    Change,
+    Decision,
+    OperatorPrediction,
+    Placement,
+    Prediction,
+    Proposal,
+    Refusal,
+    Rescale,
+    Vm,
+)
 from sluicegate.domain.fleet import ExecutorSeen, FleetSeen, NodeSeen, Shape
-from sluicegate.domain.forecast import Forecast
 from sluicegate.domain.goal import Goal, Limits
 from sluicegate.domain.observation import Batch, HotKey, NodeObservation, Observation, OperatorObservation, Sojourn
 from sluicegate.domain.profile import ProfilePoint, TaskProfile
-from sluicegate.domain.situation import Cores, Situation
+from sluicegate.domain.situation import Cores, Forecast, Situation
 from sluicegate.domain.topology import SINK, SOURCE, BatchCosts, Edge, Graph, Operator, Topology, is_sink, is_source
 
 __all__ = [

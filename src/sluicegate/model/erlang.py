@@ -59,16 +59,6 @@ def wait_from_b(b: float, arrivals_per_s: float, service_per_s: float, servers: 
     return wait_probability(b, arrivals_per_s / service_per_s, servers) / spare
 
 
-def erlang_c(offered: float, servers: int) -> float:
-    """Probability that an arrival waits, M/M/k.
-
-    >>> round(erlang_c(3.0, 4), 4)
-    0.5094
-    """
-    _check(offered, 1.0, servers)
-    return wait_probability(erlang_b(offered, servers), offered, servers)
-
-
 def mean_wait_s(
     arrivals_per_s: float, service_per_s: float, servers: int, arrival_scv: float = 1.0, service_scv: float = 1.0
 ) -> float:
@@ -94,16 +84,6 @@ def mean_sojourn_s(
     1.5094
     """
     return mean_wait_s(arrivals_per_s, service_per_s, servers, arrival_scv, service_scv) + 1 / service_per_s
-
-
-def mean_in_system(arrivals_per_s: float, service_per_s: float, servers: int) -> float:
-    """Es-Stream's Q(k): mean number of tuples in the operator, by Little's law.
-
-    >>> round(mean_in_system(3, 1, servers=4), 4)
-    4.5283
-    """
-    wait = mean_wait_s(arrivals_per_s, service_per_s, servers)
-    return arrivals_per_s * wait + arrivals_per_s / service_per_s
 
 
 def _check(arrivals_per_s: float, service_per_s: float, servers: int) -> None:

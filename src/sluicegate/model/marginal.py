@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from numba import njit
 
 from sluicegate.domain.topology import require, require_number
-from sluicegate.model.erlang import erlang_b, fewest_stable, mean_in_system, wait_from_b
+from sluicegate.model.erlang import erlang_b, fewest_stable, wait_from_b
 
 _MOST = 2**53
 """Integers above it are not exact as floats."""
@@ -38,16 +38,6 @@ class BestServers:
     next_gain: float
     price: float
     keeps_up: bool = True
-
-
-def weighted_cost(arrivals_per_s: float, service_per_s: float, servers: int, beta: float) -> float:
-    """z(k), Eq 8; ``inf`` where the operator cannot keep up.
-
-    >>> round(weighted_cost(3, 1, servers=4, beta=0.25), 4)
-    4.3962
-    """
-    _price(beta)
-    return beta * servers + (1 - beta) * mean_in_system(arrivals_per_s, service_per_s, servers)
 
 
 def best_servers(arrivals_per_s: float, service_per_s: float, beta: float, most: int = 1_000_000) -> BestServers:

@@ -64,18 +64,6 @@ def mean_sojourn_s(
     return every_s / 2 + batch_s(arrivals_per_s * every_s, processors, service_per_s, costs) - costs.commit_s
 
 
-def best_processors(arrivals_per_s: float, service_per_s: float, costs: BatchCosts) -> float:
-    """k*, which minimises the mean sojourn; ``inf`` when launching a task costs nothing.
-
-    >>> round(best_processors(800, 500.0, BatchCosts(0.137, 0.029)), 2)
-    4.78
-    """
-    offered = arrivals_per_s / service_per_s
-    if costs.per_task_s == 0:
-        return math.inf
-    return offered + math.sqrt(offered * (costs.overhead_s + costs.per_task_s * offered) / costs.per_task_s)
-
-
 def _check(arrivals_per_s: float, service_per_s: float, processors: int) -> None:
     if not (math.isfinite(arrivals_per_s) and arrivals_per_s >= 0):
         raise BadInput(f"arrival rate {arrivals_per_s}: give a finite rate, 0 or more, per second")

@@ -25,8 +25,7 @@ from scipy.special import gammaincinv
 
 from sluicegate.domain import OperatorPrediction, Prediction, Sojourn, Topology
 from sluicegate.model.stations import Counts, Floats, Laws, Moments, Stations
-from sluicegate.model.traffic import Flow, flow_of
-from sluicegate.model.ways import in_batches, one_way
+from sluicegate.model.traffic import Flow, flow_of, in_batches, one_way
 
 LEVELS = (0.5, 0.95, 0.99)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sluicegate.domain import Topology
 from sluicegate.model.erlang import erlang_b, wait_from_b, wait_probability
 from sluicegate.model.microbatch import settled_batch_s
-from sluicegate.model.ways import in_batches, passages
+from sluicegate.model.traffic import in_batches, passages
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -32,8 +32,8 @@ class Laws(NamedTuple):
     """Arrays over the operators. A named tuple, so that compiled code can take it as one argument.
 
     ``passing_per_s`` is an operator's weight in E[T]: its arrivals (Eq 4), or if all operators run in batches the
-    pipeline's rows that pass it (``ways``). ``wait_factor`` is (a + s)/2. ``overhead_s`` is above 0 if and only if the
-    operator runs in batches.
+    pipeline's rows that pass it (``traffic.passages``). ``wait_factor`` is (a + s)/2. ``overhead_s`` is above 0 if and
+    only if the operator runs in batches.
     """
 
     arrivals_per_s: Floats

@@ -7,8 +7,7 @@ from html import escape
 from sluicegate.config.capacity_file import CapacityFile
 from sluicegate.model.mst import choose_model, fit_model
 from sluicegate.model.mst_samples import samples_of
-from sluicegate.report.page import page
-from sluicegate.report.svg import Frame, area, line, round_ticks
+from sluicegate.report.page import Frame, area, line, page, round_ticks
 
 _95 = 1.96
 _STYLE = """

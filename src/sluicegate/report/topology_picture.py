@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from sluicegate.drawing.description import described
-from sluicegate.drawing.layers import Drawing, LedArrow, Place, PlacedBox, drawing_of
-from sluicegate.report.svg import Frame
+from sluicegate.drawing import Drawing, LedArrow, Place, PlacedBox, described, drawing_of
+from sluicegate.report.page import Frame
 from sluicegate.runlog.run_record import Line
 
 _WIDE, _HIGH = 150, 58

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluicegate.config.capacity_file import CapacityFile, read_capacity_file
-from sluicegate.config.goal_text import goal_from
-from sluicegate.config.policy_options import policy_options
 from sluicegate.config.trace_file import read_trace
+from sluicegate.config.typed import goal_from, policy_options
 from sluicegate.control.settings import Known, Timing, policy_for
 from sluicegate.errors import BadInput
 from sluicegate.model.mapping_rate import Routing

@@ -15,9 +15,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from sluicegate.config.goal_text import goal_from
-from sluicegate.config.policy_options import policy_options
 from sluicegate.config.profile_file import read_profiles, with_profiles
+from sluicegate.config.typed import goal_from, policy_options
 from sluicegate.control import loop
 from sluicegate.control.loop import Settings
 from sluicegate.control.settings import Known, Timing, retimed, settings_for

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from sluicegate.config.executors_text import executors_from
+from sluicegate.config.typed import executors_from
 from sluicegate.domain import Shape
 from sluicegate.errors import BadInput, EnvironmentLacks
 from sluicegate.runlog.plan_file import PlanFile

@@ -9,8 +9,17 @@ import pytest
 
 from sluicegate.errors import EnvironmentLacks
 from sluicegate.lab.apps import dataflows
-from sluicegate.lab.apps.five_answers import answers, polygon
-from sluicegate.lab.apps.five_tasks import LINE_BYTES, PLACES, TASKS, TaskSurroundings, line, message_text, viete
+from sluicegate.lab.apps.five_tasks import (
+    LINE_BYTES,
+    PLACES,
+    TASKS,
+    TaskSurroundings,
+    answers,
+    line,
+    message_text,
+    polygon,
+    viete,
+)
 from sluicegate.lab.apps.inputs.local_store import BLOB_BYTES, local_store, reading
 from sluicegate.lab.reproduce.dataflows import micro
 from sluicegate.model.traffic import visits
@@ -98,8 +107,11 @@ def test_a_store_that_is_gone_is_told_with_what_brings_one_up() -> None:
 
 
 def test_an_application_knows_its_store_and_its_folder_within_its_block() -> None:
-    dataflow = dataflows.DATAFLOWS[0]
-    with dataflows.surroundings(dataflow) as beside, TASKS["blob"](beside) as read, TASKS["batch"](beside) as write:
+    with (
+        dataflows.surroundings(waiting=False) as beside,
+        TASKS["blob"](beside) as read,
+        TASKS["batch"](beside) as write,
+    ):
         assert (read(1), write(1)) == (answers(1)["blob"], answers(1)["batch"])
     with pytest.raises(EnvironmentLacks, match="`sluicegate run` makes one"), TASKS["batch"](beside):
         pass

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from tests.lab.apps.moving import feed, judged
 
 from sluicegate.config.topology_file import read_topology
-from sluicegate.lab.apps import task_dataflows
+from sluicegate.lab.apps import dataflows, task_dataflows
 from sluicegate.lab.running.app import App
 from sluicegate.spark.pipeline.fusion import groups_of
 from sluicegate.spark.pipeline.graph import RunningGraph
@@ -39,11 +39,13 @@ def test_the_applications_have_the_papers_numbers_of_operators(dataflow: task_da
 
 def test_a_lost_doubled_or_wrong_row_is_noticed(spark: SparkSession) -> None:
     dataflow = task_dataflows.DATAFLOWS[1]
-    right = [row for row in task_dataflows.expected(5, dataflow).elements() if isinstance(row, tuple)]
+    paths = task_dataflows.paths(dataflow.graph)
+    right = [row for row in dataflows.expected(5, paths, dataflow.tasks).elements() if isinstance(row, tuple)]
     schema = dataflow.schema.replace(", message string", "")
 
     def told(rows: list[tuple[object, ...]]) -> tuple[bool, int, int]:
-        found = task_dataflows.check({"messages": 5}, {"all": spark.createDataFrame(rows, schema)}, dataflow)
+        sinks = {"all": spark.createDataFrame(rows, schema)}
+        found = dataflows.check({"messages": 5}, sinks, paths, dataflow.tasks)
         return found.exact, found.lost, found.duplicated
 
     assert told(right) == (True, 0, 0)

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from sluicegate.config.topology_file import read_topology
 from sluicegate.errors import BadInput
-from sluicegate.lab.apps import finance, flight_answer, flight_distances, grid, grown, traffic, vht, vld
+from sluicegate.lab.apps import finance, flight_answer, flight_distances, grid, judging, traffic, vht, vld
 from sluicegate.lab.apps.catalogue import APPS
-from sluicegate.lab.apps.flight_track import Track, metres_between
-from sluicegate.lab.apps.inputs import flights, meters, roads, taxis
-from sluicegate.lab.apps.inputs.adsb import fix, position, position_message
+from sluicegate.lab.apps.flight_distances import Track, metres_between
+from sluicegate.lab.apps.inputs import flights, senml, taxis
+from sluicegate.lab.apps.inputs.flights import fix, position, position_message
 from sluicegate.lab.apps.inputs.video import LOGOS, frame, logo, shown_in
-from sluicegate.lab.apps.sift import features_of, matches_by_formula, matches_by_logo
 from sluicegate.lab.apps.turns import Queue
+from sluicegate.lab.apps.vld import features_of, matches_by_formula, matches_by_logo
 from sluicegate.lab.running.app import Answer
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -43,9 +43,12 @@ JUDGED: Mapping[str, tuple[list[Any], Callable[[list[Any]], Answer]]] = {
     "finance": (list(finance.bargains_of(FED)), partial(finance.judged, FED)),
     "traffic": (
         as_log(traffic.speeds_of(100, taxis.trips)),
-        partial(grown.judged, traffic.speeds_of(100, taxis.trips)),
+        partial(judging.judged_results, traffic.speeds_of(100, taxis.trips)),
     ),
-    "grid": (as_log(grid.loads_of(500, meters.readings)), partial(grown.judged, grid.loads_of(500, meters.readings))),
+    "grid": (
+        as_log(grid.loads_of(500, senml.readings)),
+        partial(judging.judged_results, grid.loads_of(500, senml.readings)),
+    ),
     "flight_distances, flown": (
         FIXES,
         lambda told: flight_distances.judged_both(HEARD, told, as_log(PAIRS)),
@@ -145,8 +148,8 @@ def test_only_the_last_trades_before_an_offer_set_its_price() -> None:
 @given(st.lists(st.tuples(st.floats(0, 23_999), st.floats(0, 23_999)), min_size=1, max_size=20))
 def test_the_road_found_around_a_position_is_the_nearest_of_all(places: list[tuple[float, float]]) -> None:
     at = np.array(places)
-    assert roads.on_the_map(at).all()
-    assert np.array_equal(roads.nearest(at), roads.nearest_of_all(at))
+    assert taxis.on_the_map(at).all()
+    assert np.array_equal(taxis.nearest(at), taxis.nearest_of_all(at))
 
 
 def test_a_trip_without_position_time_or_distance_tells_of_no_road() -> None:
@@ -160,9 +163,9 @@ def test_a_trip_without_position_time_or_distance_tells_of_no_road() -> None:
 
 
 def test_a_plug_that_draws_too_much_is_told_and_a_broken_reading_is_not_counted() -> None:
-    loads = [load for _, load in grid.loads_of(9_600, meters.readings).values()]
+    loads = [load for _, load in grid.loads_of(9_600, senml.readings).values()]
     assert any(load[1] for load in loads if isinstance(load, tuple))
-    broken = [line for line in meters.readings(0, 600) if '"-1.000"' in line]
+    broken = [line for line in senml.readings(0, 600) if '"-1.000"' in line]
     assert 5 <= len(broken) <= 15
     assert {grid.reading_of(line) for line in broken} == {None}
 

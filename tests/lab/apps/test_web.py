@@ -22,7 +22,7 @@ from sluicegate.lab.apps import (
     unique_visitor,
 )
 from sluicegate.lab.apps.catalogue import app_named
-from sluicegate.lab.apps.inputs import dirty_lines, tweets, user_behaviour, web_log
+from sluicegate.lab.apps.inputs import texts, user_behaviour, web_log
 from sluicegate.lab.apps.inputs.user_behaviour import lines_in_csv
 from sluicegate.lab.apps.judging import Told, judged
 from sluicegate.lab.apps.sliding import Sliding, later_each_round
@@ -120,13 +120,13 @@ def test_generated_lines_are_as_skewed_and_as_long_as_real_ones() -> None:
     assert 0.88 < sum(one[3] == "pv" for one in fields) / len(fields) < 0.91
     categories = Counter(one[2] for one in fields).most_common()
     assert categories[0][1] > 50 * categories[len(categories) // 2][1]
-    texts = tweets.texts_of(0, 5000)
-    assert 55 < sum(map(len, texts)) / len(texts) < 85
-    assert 0.2 < sum("#" in text for text in texts) / len(texts) < 0.3
+    tweets = texts.texts_of(0, 5000)
+    assert 55 < sum(map(len, tweets)) / len(tweets) < 85
+    assert 0.2 < sum("#" in tweet for tweet in tweets) / len(tweets) < 0.3
 
 
 def test_one_line_in_five_is_dirty_and_half_of_these_are_rejected_for_every_reason_there_is() -> None:
-    whole, dirty = user_behaviour.lines_of(0, 10_000), dirty_lines.lines_of(0, 10_000)
+    whole, dirty = user_behaviour.lines_of(0, 10_000), user_behaviour.dirty_lines_of(0, 10_000)
     reasons = Counter(data_clean.cleaned(line)[-1] for line in dirty)
     assert 0.17 < sum(a != b for a, b in zip(whole, dirty, strict=True)) / 10_000 < 0.23
     assert 0.08 < 1 - reasons[""] / 10_000 < 0.12
@@ -136,7 +136,7 @@ def test_one_line_in_five_is_dirty_and_half_of_these_are_rejected_for_every_reas
 @given(st.integers(0, 10**6), st.integers(0, 4))
 def test_what_can_be_repaired_is_the_record_that_it_was(number: int, how: int) -> None:
     (line,) = user_behaviour.lines_of(number, 1)
-    before, after = data_clean.cleaned(line), data_clean.cleaned(dirty_lines.spoilt(line, how))
+    before, after = data_clean.cleaned(line), data_clean.cleaned(user_behaviour.spoilt(line, how))
     kept = slice(1, None) if how != 3 else slice(4, None)
     assert after[kept] == before[kept]
     assert after[-1] == ""
@@ -159,7 +159,8 @@ def test_a_real_file_is_read_over_and_over_and_its_answer_is_known(name: str, tm
 def test_windows_of_a_file_that_begins_again_go_on_where_it_ended(tmp_path: Path) -> None:
     path = tmp_path / "events.csv"
     path.write_text(BEHAVIOUR)
-    made = rolling_count.given(path).rows
+    assert rolling_count.APP.given is not None
+    made = rolling_count.APP.given(path).rows
     assert made is not None
     lines = made("events", 0, 3).column("line").to_pylist()
     assert lines == ["1,2,3,pv,1511658000", "4,5,6,buy,1511658007", "1,2,3,pv,1511658008"]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from sluicegate.domain import Limits, Topology
-from sluicegate.lab.reproduce import drs, drs_speed
+from sluicegate.lab.reproduce import drs
 from sluicegate.lab.reproduce.drs_apps import (
     FPD,
     FPD_BEST,
@@ -17,11 +17,8 @@ from sluicegate.lab.reproduce.drs_apps import (
     frames,
     split_of,
 )
-from sluicegate.lab.reproduce.drs_convergence import convergence
-from sluicegate.lab.reproduce.drs_drive import DrsMove, DrsRun
-from sluicegate.lab.reproduce.drs_model import Held, held, pairs_in_order
-from sluicegate.lab.reproduce.drs_rates import follow, one_move_a_change
-from sluicegate.lab.reproduce.drs_variability import models
+from sluicegate.lab.reproduce.drs_models import Held, held, models, pairs_in_order
+from sluicegate.lab.reproduce.drs_moves import DrsMove, DrsRun, convergence, follow, one_move_a_change
 from sluicegate.policy.demand import situation_at, stations_of
 from sluicegate.policy.papers.drs import Drs, assign_processors
 
@@ -94,7 +91,7 @@ def ticking(step_of: Callable[[int], float]) -> Callable[[], float]:
 
 
 def test_a_time_that_does_not_grow_with_k_is_not_called_linear() -> None:
-    decision, measuring = drs_speed.rows(silent, ticking(lambda reads: 1e-3))
+    decision, measuring = drs.table_2_rows(silent, ticking(lambda reads: 1e-3))
     assert decision.holds is False
     assert measuring.holds is False
 
@@ -102,7 +99,7 @@ def test_a_time_that_does_not_grow_with_k_is_not_called_linear() -> None:
 def test_a_time_that_grows_with_k_is_called_linear() -> None:
     sizes = (12, 24, 48, 96, 192, 768, 3072, 12_288)
     # read before and after each of the calls, which come in turn
-    decision, _ = drs_speed.rows(silent, ticking(lambda reads: 1e-6 * (10 + sizes[reads // 2 % 8])))
+    decision, _ = drs.table_2_rows(silent, ticking(lambda reads: 1e-6 * (10 + sizes[reads // 2 % 8])))
     assert decision.holds
     assert "0.022 0.034 0.058 0.106 0.202 ms" in decision.ours
 

@@ -6,9 +6,9 @@ import pytest
 
 from sluicegate.config.topology_file import read_topology
 from sluicegate.domain import Placement, Topology, Vm
-from sluicegate.lab.reproduce import es_stream, es_stream_state
+from sluicegate.lab.reproduce import es_stream, es_stream_scaling
+from sluicegate.lab.reproduce.es_stream import highest
 from sluicegate.lab.reproduce.es_stream_apps import APPS, COMMODITY_COUNT, TOP_N, PaperApp
-from sluicegate.lab.reproduce.es_stream_highest import highest
 from sluicegate.lab.reproduce.es_stream_latency import against, by_hand, crossings
 from sluicegate.lab.reproduce.es_stream_scaling import followed, nodes, planned
 
@@ -75,7 +75,7 @@ def test_es_stream_is_never_faster_than_drs_on_as_many_processors() -> None:
 
 
 def test_state_moves_sooner_to_more_instances_and_repair_grows_with_the_interval() -> None:
-    fails = [row.what for row in es_stream_state.rows(silent) if row.holds is False]
+    fails = [row.what for row in es_stream_scaling.state_rows(silent) if row.holds is False]
     assert fails == ["Fig 20: the time stays at its floor"]
 
 

@@ -6,8 +6,21 @@ import pytest
 
 from sluicegate.domain import Placement
 from sluicegate.lab.reproduce import mc_stream
-from sluicegate.lab.reproduce.four_levels import ALL, ALONE, DEFAULT, by_algorithm_1, run, users_instances
-from sluicegate.lab.reproduce.top_n import COMPUTE_S, REMOTE_S, Deployment, cluster, perform, remote_shares, topology
+from sluicegate.lab.reproduce.mc_stream_levels import (
+    ALL,
+    ALONE,
+    COMPUTE_S,
+    DEFAULT,
+    REMOTE_S,
+    Deployment,
+    by_algorithm_1,
+    cluster,
+    perform,
+    remote_shares,
+    run,
+    topology,
+    users_instances,
+)
 
 
 def chain_on(*slots: tuple[tuple[str, int], ...]) -> Deployment:

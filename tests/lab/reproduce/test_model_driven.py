@@ -6,8 +6,8 @@ import pytest
 
 from sluicegate.lab.reproduce import model_driven
 from sluicegate.lab.reproduce.dataflows import applications, micro
-from sluicegate.lab.reproduce.five_vms import FLEET, r_squared
 from sluicegate.lab.reproduce.model_driven import slot_rows
+from sluicegate.lab.reproduce.model_driven_cluster import FLEET, r_squared
 from sluicegate.lab.reproduce.slot_plans import LSA_RSM, MBA_DSM, MBA_SAM, most_on, plan_for
 from sluicegate.lab.reproduce.stable_rate import highest_stable, stable_per_s, watch, without_endpoints
 from sluicegate.model.mapping_rate import Routing, mapping_rate

@@ -8,8 +8,7 @@ import pytest
 
 from sluicegate.errors import BadInput
 from sluicegate.lab.reproduce import uncertainty
-from sluicegate.lab.reproduce.eight_workloads import TRACES, UNITS, WORKLOADS, week_loads
-from sluicegate.lab.reproduce.week_runs import WeekTrial, curve_top, fare
+from sluicegate.lab.reproduce.eight_workloads import TRACES, UNITS, WORKLOADS, WeekTrial, curve_top, fare, week_loads
 
 VHT = next(workload for workload in WORKLOADS if not workload.scales)
 FLIGHTS = WORKLOADS[-1]

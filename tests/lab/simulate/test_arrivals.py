@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sluicegate.errors import BadInput
 from sluicegate.lab.simulate import distributions
-from sluicegate.lab.simulate.arrivals import Arrivals, after, bursty, deterministic, poisson, trace
+from sluicegate.lab.simulate.arrivals import Arrivals, after, deterministic, poisson, trace
 
 
 def integral(rates: list[float], step_s: float, until: float) -> float:
@@ -45,13 +45,6 @@ def test_nothing_comes_after_the_end_of_a_trace_nor_at_rate_0() -> None:
     assert after(0.0, 1.0, np.array([0.0]), 0, 1, math.inf) == math.inf
 
 
-@given(st.floats(1.01, 200), st.floats(0.02, 0.98))
-def test_bursts_are_as_long_as_the_variability_asks(scv: float, share: float) -> None:
-    gaps = bursty(3.0, scv, share).gaps
-    assert gaps.scv == pytest.approx(scv, rel=1e-6)
-    assert gaps.a * gaps.b + (1 - gaps.a) * gaps.c == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize(
     "bad",
     [
@@ -61,8 +54,6 @@ def test_bursts_are_as_long_as_the_variability_asks(scv: float, share: float) ->
         lambda: trace(math.inf, [1.0]),
         lambda: trace(60.0, []),
         lambda: Arrivals((1.0, 2.0)),
-        lambda: bursty(1.0, scv=1.0),
-        lambda: bursty(1.0, scv=2.0, share=1.0),
     ],
 )
 def test_bad_arrivals_are_refused_in_one_line(bad: Callable[[], Arrivals]) -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from sluicegate.errors import BadInput
 from sluicegate.lab.simulate import distributions
-from sluicegate.lab.simulate.arrivals import bursty
 from sluicegate.lab.simulate.distributions import Distribution, draw
 from sluicegate.lab.simulate.rng import seeded
 
@@ -18,17 +17,12 @@ LAWS = {
     "erlang": distributions.gamma(0.25),
     "gamma below shape 1": distributions.gamma(2.5),
     "hyperexponential": distributions.of_scv(4.0),
-    "lognormal": distributions.lognormal(2.0),
-    "table": distributions.table([0.0, 1.0, 5.0]),
-    "bursty": bursty(1.0, scv=6.0).gaps,
 }
 
 
 def sample(law: Distribution, n: int = 60_000) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    numbers = np.array(law.quantiles or (0.0,))
-    a, b = (0.0, len(numbers) - 1.0) if law.quantiles else (law.a, law.b)
     streams = seeded(11, 1)
-    return np.array([draw(int(law.kind), a, b, law.c, numbers, streams, 0) for _ in range(n)])
+    return np.array([draw(int(law.kind), law.a, law.b, law.c, streams, 0) for _ in range(n)])
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -45,20 +39,13 @@ def test_of_scv_keeps_the_scv_asked_for(scv: float) -> None:
     assert distributions.of_scv(scv).scv == pytest.approx(scv)
 
 
-def test_a_table_of_equal_quantiles_is_a_constant() -> None:
-    assert sample(distributions.table([3.0, 3.0]), 10).tolist() == [1.0] * 10
-
-
 @pytest.mark.parametrize(
     "bad",
     [
         lambda: distributions.of_scv(-1.0),
         lambda: distributions.uniform(2, 2),
-        lambda: distributions.table([1.0]),
-        lambda: distributions.table([2.0, 1.0]),
-        lambda: distributions.table([0.0, 0.0]),
         lambda: distributions.hyperexponential(1.5, 1, 1),
-        lambda: distributions.lognormal(0.0),
+        lambda: distributions.gamma(0.0),
     ],
 )
 def test_impossible_distributions_are_refused(bad: Callable[[], Distribution]) -> None:

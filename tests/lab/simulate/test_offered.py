@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from sluicegate.domain import Edge, Operator, Topology
-from sluicegate.lab.simulate import Behaviour, keyed, shuffle, trace
-from sluicegate.lab.simulate.offered import offered_loads
+from sluicegate.lab.simulate import Behaviour, shuffle, trace, weighted
 from sluicegate.lab.simulate.scenario import scenario
+from sluicegate.lab.simulate.simulation import offered_loads
 
 LOOP = Topology(
     "t", (Operator("a", 10.0), Operator("b", 5.0)), (Edge("source", "a"), Edge("a", "b"), Edge("b", "a", 0.5))
@@ -22,7 +22,7 @@ def test_a_trace_offers_its_mean() -> None:
 
 
 def test_the_busiest_instance_counts() -> None:
-    even, skewed = (Behaviour(routing={"b": routing}) for routing in (shuffle(), keyed(1.0)))
+    even, skewed = (Behaviour(routing={"b": routing}) for routing in (shuffle(), weighted(4, 2, 1, 1)))
     loads = [offered_loads(scenario(LOOP, 4.0, {"a": 1, "b": 4}, behaviour=b), 60.0)["b"] for b in (even, skewed)]
     assert loads[0] == pytest.approx(0.4)
-    assert loads[1] > loads[0]
+    assert loads[1] == pytest.approx(2 * loads[0])

@@ -15,7 +15,6 @@ from sluicegate.errors import BadInput
 from sluicegate.lab.simulate import (
     Behaviour,
     SimulationResult,
-    bursty,
     deterministic,
     poisson,
     renewal,
@@ -169,7 +168,7 @@ def test_regular_arrivals_at_an_exponential_server_wait_as_their_root_says() -> 
 
 def test_bursts_at_an_exponential_server_wait_as_their_root_says() -> None:
     """H2/M/1: sigma solves sigma = E[exp(-mu (1 - sigma) gap)]."""
-    load = bursty(0.6, scv=5.0)
+    load = renewal(0.6, of_scv(5.0))
     share, first, second = load.gaps.a, load.gaps.b / 0.6, load.gaps.c / 0.6
     sigma = 0.5
     for _ in range(2000):

@@ -10,8 +10,7 @@ import numpy as np
 from sluicegate.lab.advise.advice import Advice
 from sluicegate.lab.advise.walk import Walked
 from sluicegate.report.figures import promise, seconds, share
-from sluicegate.report.page import page
-from sluicegate.report.svg import Frame, line, pixels, round_ticks, stepped
+from sluicegate.report.page import Frame, line, page, pixels, round_ticks, stepped
 
 _FRAME = Frame()
 _POINTS = 600

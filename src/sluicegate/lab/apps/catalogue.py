@@ -58,7 +58,7 @@ LISTED: Mapping[str, Listed] = {
         300.0,
     ),
     "shop": Listed(
-        "shop",
+        "top_n",
         "top_n with a look-up at a service before the count (8 ms a purchase): what the demo runs",
         "Es-Stream, Mc-Stream",
         "mean=5s",

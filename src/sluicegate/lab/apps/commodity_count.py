@@ -14,16 +14,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluicegate.lab.apps.inputs.user_behaviour import COLUMNS, lines_in_csv, lines_of
 from sluicegate.lab.apps.judging import first_of, judged, told_in
-from sluicegate.lab.running.app import Answer, App
+from sluicegate.lab.apps.line_app import line_app
+from sluicegate.lab.running.app import Answer
 from sluicegate.lab.running.given import Records, cycled
 from sluicegate.spark.pipeline.declaration import Pipeline
 
@@ -51,10 +49,6 @@ def build(key_groups: int = 16) -> Pipeline:
     return pipeline
 
 
-def rows(source: str, first: int, count: int, lines: Records[str] = lines_of) -> pa.Table:
-    return pa.table({"line": lines(first, count)})
-
-
 def expected(total: int, lines: Records[str] = lines_of) -> dict[object, int]:
     """The views of each item in the first ``total`` lines."""
     fields = (line.split(",") for line in first_of(lines, total))
@@ -77,22 +71,14 @@ def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], lines: Records
     return replace(answer, exact=False, note=wrong[0]) if wrong else answer
 
 
-def given(path: Path) -> App:
-    return app_of(cycled(lines_in_csv(path)))
-
-
-def app_of(lines: Records[str]) -> App:
-    return App(
-        name="commodity_count",
-        about="views per item of a shop, from user behaviour: read, count (stateful), report",
-        paper="Es-Stream",
-        build=build,
-        rows=partial(rows, lines=lines),
-        check=partial(check, lines=lines),
-        calm_per_s=500.0,
-        slo="mean=3s",
-        given=given,
-    )
-
-
-APP = app_of(lines_of)
+APP = line_app(
+    lines_of,
+    lambda path: cycled(lines_in_csv(path)),
+    check,
+    build,
+    name="commodity_count",
+    about="views per item of a shop, from user behaviour: read, count (stateful), report",
+    paper="Es-Stream",
+    calm_per_s=500.0,
+    slo="mean=3s",
+)

@@ -14,17 +14,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from functools import partial
-from pathlib import Path
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluicegate.lab.apps.inputs.dirty_lines import lines_of
-from sluicegate.lab.apps.inputs.user_behaviour import BEHAVIOURS, lines_in_csv
+from sluicegate.lab.apps.inputs.user_behaviour import BEHAVIOURS, dirty_lines_of, lines_in_csv
 from sluicegate.lab.apps.judging import first_of
-from sluicegate.lab.running.app import Answer, App, compare
+from sluicegate.lab.apps.line_app import line_app
+from sluicegate.lab.running.app import Answer, compare
 from sluicegate.lab.running.given import Records, cycled
 from sluicegate.spark.pipeline.declaration import OUTPUT, Pipeline
 
@@ -116,17 +113,13 @@ def _rejected(line: str, reason: str) -> Cleaned:
     return (line, None, None, None, None, None, reason)
 
 
-def rows(source: str, first: int, count: int, lines: Records[str] = lines_of) -> pa.Table:
-    return pa.table({"line": lines(first, count)})
-
-
-def expected(total: int, lines: Records[str] = lines_of) -> dict[object, int]:
+def expected(total: int, lines: Records[str] = dirty_lines_of) -> dict[object, int]:
     """By output, every expected result with its count."""
     each = (cleaned(line) for line in first_of(lines, total))
     return Counter(("rejected" if one[-1] else "clean", *one) for one in each)
 
 
-def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], lines: Records[str] = lines_of) -> Answer:
+def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], lines: Records[str] = dirty_lines_of) -> Answer:
     """Compare both outputs row by row."""
     found: dict[object, int] = {
         (output, *(row[column] for column in COLUMNS)): int(row["count"])
@@ -136,22 +129,14 @@ def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], lines: Records
     return compare(expected(fed["events"], lines), found, sum(found.values()))
 
 
-def given(path: Path) -> App:
-    return app_of(cycled(lines_in_csv(path)))
-
-
-def app_of(lines: Records[str]) -> App:
-    return App(
-        name="data_clean",
-        about="dirty lines parsed, repaired and judged: clean records here, the others there with the reason",
-        paper="uncertainty-aware",
-        build=build,
-        rows=partial(rows, lines=lines),
-        check=partial(check, lines=lines),
-        calm_per_s=400.0,
-        slo="mean=3s",
-        given=given,
-    )
-
-
-APP = app_of(lines_of)
+APP = line_app(
+    dirty_lines_of,
+    lambda path: cycled(lines_in_csv(path)),
+    check,
+    build,
+    name="data_clean",
+    about="dirty lines parsed, repaired and judged: clean records here, the others there with the reason",
+    paper="uncertainty-aware",
+    calm_per_s=400.0,
+    slo="mean=3s",
+)

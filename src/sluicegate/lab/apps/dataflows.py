@@ -16,7 +16,7 @@ of computing. Message i is a formula of i.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -26,8 +26,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from sluicegate.lab.apps.five_answers import answers
-from sluicegate.lab.apps.five_tasks import SCHEMA, STORE_WAITS_S, TaskSurroundings, doing
+from sluicegate.lab.apps.five_tasks import SCHEMA, STORE_WAITS_S, TaskSurroundings, answers, doing
 from sluicegate.lab.apps.inputs.local_store import local_store
 from sluicegate.lab.running.app import Answer, App, compare
 from sluicegate.spark.pipeline.declaration import Pipeline, Stream
@@ -37,6 +36,10 @@ Path = tuple[str, ...]
 Reading = Callable[[str, Stream], Stream]
 """Adds the operator of a task that reads a stream."""
 COLUMNS = ("blob", "table", "pi", "parse", "batch")
+EACH_ONCE: Mapping[str, str] = {name: name for name in COLUMNS}
+"""The task of each operator, by the operator's column: here every task has one operator, named like it."""
+TEXT = ("pi",)
+"""Tasks whose answer is text; other answers are numbers."""
 NOWHERE = TaskSurroundings(store_port=0, archive="nowhere")
 _NUMBERS = 10**10
 
@@ -91,56 +94,76 @@ def numbers(first: int, count: int) -> list[int]:
     return ((at * 2654435761 + 12345) % _NUMBERS).tolist()
 
 
-def rows(source: str, first: int, count: int) -> pa.Table:
+def rows(source: str, first: int, count: int, tasks: Mapping[str, str] = EACH_ONCE) -> pa.Table:
     """Messages of ten bytes, with empty answer columns."""
     ids = pa.array(np.arange(first, first + count, dtype=np.int64))
     messages = pa.array([f"{number:010d}" for number in numbers(first, count)], pa.string())
-    kinds = {name: pa.string() if name == "pi" else pa.int64() for name in COLUMNS}
-    return pa.table({"id": ids, "message": messages, **{name: pa.nulls(count, kinds[name]) for name in COLUMNS}})
+    empty = {name: pa.nulls(count, pa.string() if task in TEXT else pa.int64()) for name, task in tasks.items()}
+    return pa.table({"id": ids, "message": messages, **empty})
 
 
-def expected(total: int, paths: tuple[Path, ...]) -> Counter[object]:
-    """The expected rows: per message one for each path, with the answers of the tasks on that path only."""
+def expected(total: int, paths: Sequence[Collection[str]], tasks: Mapping[str, str] = EACH_ONCE) -> Counter[object]:
+    """The expected rows: per message one for each path, with the answers of the operators on that path only."""
     found: Counter[object] = Counter()
     for at, number in enumerate(numbers(0, total)):
         right = answers(number)
-        found.update((at, *(right[name] if name in path else None for name in COLUMNS)) for path in paths)
+        found.update((at, *(right[task] if name in path else None for name, task in tasks.items())) for path in paths)
     return found
 
 
-def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], paths: tuple[Path, ...]) -> Answer:
+def check(
+    fed: Mapping[str, int],
+    sinks: Mapping[str, DataFrame],
+    paths: Sequence[Collection[str]],
+    tasks: Mapping[str, str] = EACH_ONCE,
+) -> Answer:
     """Compare the rows of all sinks with the expected rows."""
     found: Counter[object] = Counter()
     for sink in sinks.values():
-        found.update(tuple(row) for row in sink.select("id", *COLUMNS).collect())
-    return compare(expected(fed["messages"], paths), found, found.total())
+        found.update(tuple(row) for row in sink.select("id", *tasks).collect())
+    return compare(expected(fed["messages"], paths, tasks), found, found.total())
 
 
 @contextmanager
-def surroundings(dataflow: Dataflow) -> Iterator[TaskSurroundings]:
+def surroundings(waiting: bool) -> Iterator[TaskSurroundings]:
     """A store to query and a folder to write to, within the block."""
     with TemporaryDirectory(prefix="sluicegate-archive-") as archive, local_store(STORE_WAITS_S) as port:
-        yield TaskSurroundings(port, archive, dataflow.waiting)
+        yield TaskSurroundings(port, archive, waiting)
 
 
-@contextmanager
-def brought_up(dataflow: Dataflow) -> Iterator[App]:
-    with surroundings(dataflow) as beside:
-        yield app_of(dataflow, beside)
+def application(
+    build: Callable[[TaskSurroundings], Pipeline],
+    paths: Sequence[Collection[str]],
+    tasks: Mapping[str, str],
+    *,
+    name: str,
+    about: str,
+    paper: str,
+    calm_per_s: float,
+    slo: str,
+    waiting: bool,
+) -> App:
+    """A dataflow of the five tasks; it is brought up with a store and a folder of its own."""
 
+    def on(beside: TaskSurroundings) -> App:
+        return App(
+            name=name,
+            about=about + (", none of which computes" if waiting else ""),
+            paper=paper,
+            build=partial(build, beside),
+            rows=partial(rows, tasks=tasks),
+            check=partial(check, paths=paths, tasks=tasks),
+            calm_per_s=calm_per_s,
+            slo=slo,
+            beside=brought_up,
+        )
 
-def app_of(dataflow: Dataflow, beside: TaskSurroundings = NOWHERE) -> App:
-    return App(
-        name=dataflow.name,
-        about=dataflow.about + (", none of which computes" if dataflow.waiting else ""),
-        paper=f"model-driven ({dataflow.shape.__name__})",
-        build=partial(build, dataflow, beside),
-        rows=rows,
-        check=partial(check, paths=dataflow.paths),
-        calm_per_s=dataflow.calm_per_s,
-        slo=dataflow.slo,
-        beside=partial(brought_up, dataflow),
-    )
+    @contextmanager
+    def brought_up() -> Iterator[App]:
+        with surroundings(waiting) as beside:
+            yield on(beside)
+
+    return on(NOWHERE)
 
 
 _LINEAR = (("blob", "table", "pi", "parse", "batch"),)
@@ -160,4 +183,17 @@ DATAFLOWS = (
     Dataflow(diamond, _DIAMOND, _ABOUT["diamond"], calm_per_s=80.0, slo="mean=6s", waiting=True),
     Dataflow(star, _STAR, _ABOUT["star"], calm_per_s=60.0, slo="mean=6s", waiting=True),
 )
-APPS = tuple(app_of(dataflow) for dataflow in DATAFLOWS)
+APPS = tuple(
+    application(
+        partial(build, dataflow),
+        dataflow.paths,
+        EACH_ONCE,
+        name=dataflow.name,
+        about=dataflow.about,
+        paper=f"model-driven ({dataflow.shape.__name__})",
+        calm_per_s=dataflow.calm_per_s,
+        slo=dataflow.slo,
+        waiting=dataflow.waiting,
+    )
+    for dataflow in DATAFLOWS
+)

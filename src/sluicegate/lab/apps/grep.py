@@ -12,16 +12,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from functools import partial
-from pathlib import Path
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluicegate.lab.apps.inputs.tweets import texts_of
+from sluicegate.lab.apps.inputs.texts import texts_of
 from sluicegate.lab.apps.judging import first_of, judged, told_in
-from sluicegate.lab.running.app import Answer, App
+from sluicegate.lab.apps.line_app import line_app
+from sluicegate.lab.running.app import Answer
 from sluicegate.lab.running.given import Records, cycled, lines_in
 from sluicegate.spark.pipeline.declaration import Pipeline
 
@@ -52,10 +50,6 @@ def build(key_groups: int = 4) -> Pipeline:
     return pipeline
 
 
-def rows(source: str, first: int, count: int, lines: Records[str] = texts_of) -> pa.Table:
-    return pa.table({"text": lines(first, count)})
-
-
 def expected(total: int, lines: Records[str] = texts_of) -> dict[object, int]:
     """How many of the first ``total`` lines match each pattern."""
     patterns = {name: re.compile(pattern) for name, pattern in PATTERNS.items()}
@@ -68,22 +62,15 @@ def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], lines: Records
     return judged(expected(fed["lines"], lines), told_in(sinks["counts"], "lines", "pattern"))
 
 
-def given(path: Path) -> App:
-    return app_of(cycled(lines_in(path)))
-
-
-def app_of(lines: Records[str]) -> App:
-    return App(
-        name="grep",
-        about="lines that match patterns, counted per pattern: match, count (stateful)",
-        paper="uncertainty-aware",
-        build=build,
-        rows=partial(rows, lines=lines),
-        check=partial(check, lines=lines),
-        calm_per_s=500.0,
-        slo="mean=3s",
-        given=given,
-    )
-
-
-APP = app_of(texts_of)
+APP = line_app(
+    texts_of,
+    lambda path: cycled(lines_in(path)),
+    check,
+    build,
+    name="grep",
+    about="lines that match patterns, counted per pattern: match, count (stateful)",
+    paper="uncertainty-aware",
+    calm_per_s=500.0,
+    slo="mean=3s",
+    column="text",
+)

@@ -11,7 +11,7 @@ so late ones count.
 
 After the smart grid application of the paper on model-driven scheduling (meter data cleaned and analysed), which names
 it and uses stand-ins for its tasks: the operators are ours, and nothing is predicted. Generated records come from
-``sluicegate.lab.apps.inputs.meters``. With ``--input`` it takes RIoTBench's records of city sensors. Those measure no
+``sluicegate.lab.apps.inputs.senml``. With ``--input`` it takes RIoTBench's records of city sensors. Those measure no
 electricity: the stations within a degree of longitude and latitude stand for the plugs of a house, and dust for load.
 """
 
@@ -31,9 +31,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from sluicegate.lab.apps.grown import Grown, judged
-from sluicegate.lab.apps.inputs import meters
+from sluicegate.lab.apps.inputs import senml
 from sluicegate.lab.apps.inputs.senml import fields_of, records_in, told
+from sluicegate.lab.apps.judging import Grown, judged_results
 from sluicegate.lab.running.app import Answer, App
 from sluicegate.lab.running.given import Records, cycled
 from sluicegate.spark.pipeline.declaration import Pipeline
@@ -136,16 +136,16 @@ def _readings(lines: Iterable[str]) -> Iterator[Reading]:
     return (reading for line in lines if (reading := reading_of(line)) is not None)
 
 
-def rows(source: str, first: int, count: int, lines: Records[str] = meters.readings) -> pa.Table:
+def rows(source: str, first: int, count: int, lines: Records[str] = senml.readings) -> pa.Table:
     return pa.table({"line": pa.array(lines(first, count), pa.string())})
 
 
-def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], lines: Records[str] = meters.readings) -> Answer:
+def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], lines: Records[str] = senml.readings) -> Answer:
     found: list[Grown] = [
         ((row["house"], int(row["minute"])), int(row["readings"]), (int(row["milliwatts"]), row["outliers"]))
         for row in sinks["loads"].collect()
     ]
-    return judged(loads_of(fed["meters"], lines), found)
+    return judged_results(loads_of(fed["meters"], lines), found)
 
 
 def app_of(lines: Records[str]) -> App:
@@ -162,4 +162,4 @@ def app_of(lines: Records[str]) -> App:
     )
 
 
-APP = app_of(meters.readings)
+APP = app_of(senml.readings)

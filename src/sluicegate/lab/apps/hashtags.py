@@ -31,7 +31,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from sluicegate.errors import BadInput
 from sluicegate.lab.apps.inputs.draws import uniform
-from sluicegate.lab.apps.inputs.tweets import texts_of
+from sluicegate.lab.apps.inputs.texts import texts_of
 from sluicegate.lab.apps.judging import first_of, told_in, twice
 from sluicegate.lab.apps.sliding import Sliding, later_each_round
 from sluicegate.lab.apps.top_n import led, most_of

@@ -13,17 +13,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluicegate.lab.apps.inputs.user_behaviour import COLUMNS, lines_in_csv, lines_of, timed
 from sluicegate.lab.apps.judging import first_of, judged, told_in
+from sluicegate.lab.apps.line_app import line_app
 from sluicegate.lab.apps.sliding import Sliding, later_each_round
-from sluicegate.lab.running.app import Answer, App
+from sluicegate.lab.running.app import Answer
 from sluicegate.lab.running.given import Records
 from sluicegate.spark.pipeline.declaration import Pipeline
 
@@ -48,10 +47,6 @@ def build(key_groups: int = 4) -> Pipeline:
     return pipeline
 
 
-def rows(source: str, first: int, count: int, lines: Records[str] = lines_of) -> pa.Table:
-    return pa.table({"line": lines(first, count)})
-
-
 def expected(total: int, lines: Records[str] = lines_of) -> dict[object, int]:
     """By start of the window and category, the events among the first ``total``."""
     fields = (line.split(",") for line in first_of(lines, total))
@@ -62,23 +57,20 @@ def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], lines: Records
     return judged(expected(fed["events"], lines), told_in(sinks["counts"], "times", "from_s", "category"))
 
 
-def given(path: Path) -> App:
+def read_events(path: Path) -> Records[str]:
+    """The events of a file, later in each round."""
     events = later_each_round(timed(lines_in_csv(path), path))
-    return app_of(lambda first, count: [f"{before},{at_s}" for at_s, before in events(first, count)])
+    return lambda first, count: [f"{before},{at_s}" for at_s, before in events(first, count)]
 
 
-def app_of(lines: Records[str]) -> App:
-    return App(
-        name="rolling_count",
-        about="events per category in a window of a minute that moves by 10 s: read, count (stateful, by event time)",
-        paper="uncertainty-aware",
-        build=build,
-        rows=partial(rows, lines=lines),
-        check=partial(check, lines=lines),
-        calm_per_s=300.0,
-        slo="mean=3s",
-        given=given,
-    )
-
-
-APP = app_of(lines_of)
+APP = line_app(
+    lines_of,
+    read_events,
+    check,
+    build,
+    name="rolling_count",
+    about="events per category in a window of a minute that moves by 10 s: read, count (stateful, by event time)",
+    paper="uncertainty-aware",
+    calm_per_s=300.0,
+    slo="mean=3s",
+)

@@ -9,29 +9,16 @@ have the paper's load. ``..._waiting`` are the same with tasks that sleep instea
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import or_
-from tempfile import TemporaryDirectory
-
-import numpy as np
-import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from sluicegate.domain import Topology, is_sink, is_source
-from sluicegate.lab.apps.dataflows import NOWHERE, numbers
-from sluicegate.lab.apps.five_answers import answers
-from sluicegate.lab.apps.five_tasks import STORE_WAITS_S, TaskSurroundings, doing
-from sluicegate.lab.apps.inputs.local_store import local_store
+from sluicegate.lab.apps.dataflows import NOWHERE, TEXT, application
+from sluicegate.lab.apps.five_tasks import TaskSurroundings, doing
 from sluicegate.lab.reproduce.dataflows import applications
-from sluicegate.lab.running.app import Answer, App, compare
 from sluicegate.spark.pipeline.declaration import Pipeline, Stream
-
-_TEXT = ("pi",)
-"""Tasks whose answer is text; other answers are numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +41,7 @@ class TaskDataflow:
 
     @property
     def schema(self) -> str:
-        columns = (f"{name} {'string' if task in _TEXT else 'long'}" for name, task in self.tasks.items())
+        columns = (f"{name} {'string' if task in TEXT else 'long'}" for name, task in self.tasks.items())
         return ", ".join(("id long", "message string", *columns))
 
 
@@ -80,14 +67,6 @@ def build(dataflow: TaskDataflow, beside: TaskSurroundings = NOWHERE) -> Pipelin
     return pipeline
 
 
-def rows(source: str, first: int, count: int, tasks: Mapping[str, str]) -> pa.Table:
-    """Messages of ten bytes, with empty answer columns."""
-    ids = pa.array(np.arange(first, first + count, dtype=np.int64))
-    messages = pa.array([f"{number:010d}" for number in numbers(first, count)], pa.string())
-    empty = {name: pa.nulls(count, pa.string() if task in _TEXT else pa.int64()) for name, task in tasks.items()}
-    return pa.table({"id": ids, "message": messages, **empty})
-
-
 def paths(graph: Topology) -> list[frozenset[str]]:
     """The operators on every path from the source to a sink.
 
@@ -105,49 +84,23 @@ def paths(graph: Topology) -> list[frozenset[str]]:
     return list(onwards("source", frozenset()))
 
 
-def expected(total: int, dataflow: TaskDataflow) -> Counter[object]:
-    """The expected rows: per message one for each path, with the answers of the operators on that path only."""
-    found: Counter[object] = Counter()
-    ways, tasks = paths(dataflow.graph), dataflow.tasks
-    for at, number in enumerate(numbers(0, total)):
-        right = answers(number)
-        found.update((at, *(right[task] if name in way else None for name, task in tasks.items())) for way in ways)
-    return found
-
-
-def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], dataflow: TaskDataflow) -> Answer:
-    """Compare the rows of all sinks with the expected rows."""
-    found: Counter[object] = Counter()
-    for sink in sinks.values():
-        found.update(tuple(row) for row in sink.select("id", *dataflow.tasks).collect())
-    return compare(expected(fed["messages"], dataflow), found, found.total())
-
-
-@contextmanager
-def brought_up(dataflow: TaskDataflow) -> Iterator[App]:
-    """The application with a store to query and a folder to write to, within the block."""
-    with TemporaryDirectory(prefix="sluicegate-archive-") as archive, local_store(STORE_WAITS_S) as port:
-        yield app_of(dataflow, TaskSurroundings(port, archive, dataflow.waiting))
-
-
-def app_of(dataflow: TaskDataflow, beside: TaskSurroundings = NOWHERE) -> App:
-    about = f"the {len(dataflow.tasks)} operators of the paper's {dataflow.graph.name} dataflow, each one of five tasks"
-    return App(
-        name=dataflow.name,
-        about=about + (", none of which computes" if dataflow.waiting else ""),
-        paper=f"model-driven ({dataflow.graph.name})",
-        build=partial(build, dataflow, beside),
-        rows=partial(rows, tasks=dataflow.tasks),
-        check=partial(check, dataflow=dataflow),
-        calm_per_s=dataflow.calm_per_s,
-        slo="mean=20s",
-        beside=partial(brought_up, dataflow),
-    )
-
-
 DATAFLOWS = tuple(
     TaskDataflow(graph, calm_per_s, waiting)
     for waiting, calm_per_s in ((False, 10.0), (True, 20.0))
     for graph in applications().values()
 )
-APPS = tuple(app_of(dataflow) for dataflow in DATAFLOWS)
+APPS = tuple(
+    application(
+        partial(build, dataflow),
+        paths(dataflow.graph),
+        dataflow.tasks,
+        name=dataflow.name,
+        about=f"the {len(dataflow.tasks)} operators of the paper's {dataflow.graph.name} dataflow, each one of five "
+        "tasks",
+        paper=f"model-driven ({dataflow.graph.name})",
+        calm_per_s=dataflow.calm_per_s,
+        slo="mean=20s",
+        waiting=dataflow.waiting,
+    )
+    for dataflow in DATAFLOWS
+)

@@ -25,10 +25,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluicegate.lab.apps.grown import Grown, judged
 from sluicegate.lab.apps.inputs import taxis
-from sluicegate.lab.apps.inputs.roads import metres, nearest, nearest_of_all, on_the_map
 from sluicegate.lab.apps.inputs.senml import fields_of, records_in, told
+from sluicegate.lab.apps.inputs.taxis import metres, nearest, nearest_of_all, on_the_map
+from sluicegate.lab.apps.judging import Grown, judged_results
 from sluicegate.lab.running.app import Answer, App
 from sluicegate.lab.running.given import Records, cycled
 from sluicegate.spark.pipeline.declaration import Pipeline
@@ -122,7 +122,7 @@ def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], lines: Records
     speeds: list[Grown] = [
         ((int(row["road"]), row["since"]), int(row["taxis"]), int(row["total"])) for row in sinks["speeds"].collect()
     ]
-    return judged(speeds_of(fed["trips"], lines), speeds)
+    return judged_results(speeds_of(fed["trips"], lines), speeds)
 
 
 def app_of(lines: Records[str]) -> App:

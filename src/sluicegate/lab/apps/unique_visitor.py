@@ -13,16 +13,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from functools import partial
-from pathlib import Path
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluicegate.lab.apps.inputs.web_log import lines_of, log_in, view_in, views
 from sluicegate.lab.apps.judging import first_of, judged, told_in
-from sluicegate.lab.running.app import Answer, App
+from sluicegate.lab.apps.line_app import line_app
+from sluicegate.lab.running.app import Answer
 from sluicegate.lab.running.given import Records, cycled
 from sluicegate.spark.pipeline.declaration import Pipeline
 
@@ -48,10 +46,6 @@ def build(key_groups: int = 4) -> Pipeline:
     return pipeline
 
 
-def rows(source: str, first: int, count: int, lines: Records[str] = lines_of) -> pa.Table:
-    return pa.table({"line": lines(first, count)})
-
-
 def expected(total: int, lines: Records[str] = lines_of) -> dict[object, int]:
     """The different visitors of each page in the first ``total`` lines."""
     found = (view_in(line) for line in first_of(lines, total))
@@ -62,22 +56,14 @@ def check(fed: Mapping[str, int], sinks: Mapping[str, DataFrame], lines: Records
     return judged(expected(fed["requests"], lines), told_in(sinks["visitors"], "visitors", "page"))
 
 
-def given(path: Path) -> App:
-    return app_of(cycled(log_in(path)))
-
-
-def app_of(lines: Records[str]) -> App:
-    return App(
-        name="unique_visitor",
-        about="different visitors of each page, exactly: view, first (stateful), count (stateful)",
-        paper="uncertainty-aware",
-        build=build,
-        rows=partial(rows, lines=lines),
-        check=partial(check, lines=lines),
-        calm_per_s=400.0,
-        slo="mean=4s",
-        given=given,
-    )
-
-
-APP = app_of(lines_of)
+APP = line_app(
+    lines_of,
+    lambda path: cycled(log_in(path)),
+    check,
+    build,
+    name="unique_visitor",
+    about="different visitors of each page, exactly: view, first (stateful), count (stateful)",
+    paper="uncertainty-aware",
+    calm_per_s=400.0,
+    slo="mean=4s",
+)

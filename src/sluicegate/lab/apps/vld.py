@@ -1,17 +1,21 @@
 """Video logo detection: which of 16 logos does a frame show?
 
     extract    (stateless)  a frame -> its SIFT features, in parts of at most ``PART``
-    match      (stateless)  a part -> how many of its features match each logo (``sluicegate.lab.apps.sift``)
+    match      (stateless)  a part -> how many of its features match each logo
     aggregate  (stateful)   adds up the parts of a frame; a logo with at least ``ENOUGH`` matches is in it
 
 Each part carries the number of parts of its frame, so the aggregator knows when a frame is complete, emits it once and
 drops its state: the result does not depend on batch boundaries.
 
-The VLD application of DRS, with a generated video (``lab.apps.inputs.video``) in place of a real one. DRS bounds
-the distance of a match; the ratio test used here needs no such bound. Needs OpenCV.
+The VLD application of DRS, with a generated video (``lab.apps.inputs.video``) in place of a real one. DRS bounds the
+distance of a match; the ratio test used here needs no such bound. Needs OpenCV.
 
 ``vld_waiting`` is the same, with a sleep per frame (fetched from a camera) and per part (looked up at a service):
 sleeping needs no core, so that throughput depends on k even with few cores.
+
+A feature is 128 whole numbers from 0 to 255. It matches the logo feature nearest to it by L2 distance, if that one is
+clearly nearer than the second nearest: Lowe's ratio test, d1 < 0.8 d2, here as 25 d1^2 < 16 d2^2. All these numbers are
+whole and below 2^24, so 32 bits hold them exactly and no rounding decides a match.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -30,11 +34,54 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from sluicegate.lab.apps.extra import extra
-from sluicegate.lab.apps.inputs.video import HEIGHT, LOGOS, WIDTH, Image, frame, shown_in
-from sluicegate.lab.apps.sift import LENGTH, Numbers, features_of, matches_by_formula, matches_by_logo
+from sluicegate.lab.apps.inputs.video import HEIGHT, LOGOS, WIDTH, Image, frame, logo, shown_in
 from sluicegate.lab.apps.waits import later
 from sluicegate.lab.running.app import Answer, App, compare
 from sluicegate.spark.pipeline.declaration import Pipeline
+
+LENGTH = 128
+Features = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
+Numbers = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+
+def features_of(image: Image) -> Features:
+    """The SIFT features of an image, one row each."""
+    _, found = _sift().detectAndCompute(image, None)
+    return np.zeros((0, LENGTH), np.float32) if found is None else np.asarray(found, np.float32)
+
+
+@cache
+def _sift() -> Any:
+    cv2 = extra("cv2")
+    cv2.setNumThreads(1)  # sluicegate decides on parallelism
+    return cv2.SIFT_create()
+
+
+@cache
+def logo_features() -> tuple[Features, Numbers]:
+    """The features of all logos, and the logo of each."""
+    each = [features_of(logo(number)) for number in range(LOGOS)]
+    return np.vstack(each), np.repeat(np.arange(LOGOS), [len(one) for one in each])
+
+
+def matches_by_logo(found: Features) -> Numbers:
+    """Matches per logo, computed by OpenCV, which uses one thread, unlike numpy's matrix product."""
+    known, owner = logo_features()
+    matches = np.zeros(LOGOS, np.int64)
+    for nearest, second in extra("cv2").BFMatcher().knnMatch(found, known, k=2):
+        if 25 * round(nearest.distance**2) < 16 * round(second.distance**2):
+            matches[owner[nearest.trainIdx]] += 1
+    return matches
+
+
+def matches_by_formula(found: Features) -> Numbers:
+    """The same by |a - b|^2 = |a|^2 + |b|^2 - 2ab for all pairs at once, to check OpenCV's result."""
+    known, owner = logo_features()
+    squared = (found**2).sum(axis=1)[:, None] + (known**2).sum(axis=1) - 2 * found @ known.T
+    nearest, second = np.partition(squared, 1, axis=1)[:, :2].T.astype(np.int64)
+    clear = 25 * nearest < 16 * second
+    return np.bincount(owner[squared.argmin(axis=1)[clear]], minlength=LOGOS)
+
 
 PART = 64
 ENOUGH = 6

@@ -1,7 +1,7 @@
 """Word count: splits lines into words and counts them.
 
 The words of line i come from a fixed vocabulary by a formula of i, with some words far more frequent than others.
-``wordcount_prose`` has lines and a vocabulary of the size of a book's (``lab.apps.inputs.prose``).
+``wordcount_prose`` has lines and a vocabulary of the size of a book's (``lab.apps.inputs.texts``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluicegate.lab.apps.inputs import prose
+from sluicegate.lab.apps.inputs import texts
 from sluicegate.lab.running.app import Answer, App, compare
 from sluicegate.lab.running.given import Records, cycled, lines_in
 from sluicegate.spark.pipeline.declaration import Pipeline
@@ -84,7 +84,7 @@ def app_of(lines: Records[str]) -> App:
 
 APP = app_of(generated)
 PROSE = replace(
-    app_of(prose.lines_of),
+    app_of(texts.book_lines_of),
     name="wordcount_prose",
     about="lines as long as a book's, of a vocabulary of 20,000 words: split, counted (stateful, 16 key groups)",
     build=partial(build, "wordcount_prose", 16),

@@ -1,6 +1,6 @@
 """Compares model predictions with measurements: measure operators in a short run, predict allocations, run them.
 
-1. From a short run at several allocations the law of each operator's batches is fitted (``measured_law``).
+1. From a short run at several allocations the law of each operator's batches is fitted (``twin.measured_law``).
 2. The twin (``simulate.twin``) predicts mean, p95 and rate of allocations with clearly different latency; the law alone
    predicts the mean.
 3. Each allocation runs for a while at the same rate, then processes a burst; the measured figures are compared with the
@@ -21,7 +21,6 @@ from sluicegate.config.machine import usable_cores
 from sluicegate.domain import Topology
 from sluicegate.domain.births import quantile_s
 from sluicegate.errors import BadInput
-from sluicegate.lab.fidelity.measured_law import MeasuredLaw, Records, measured_law
 from sluicegate.lab.fidelity.settings import (
     Compared,
     Figures,
@@ -32,11 +31,11 @@ from sluicegate.lab.fidelity.settings import (
     spread_out,
     typical,
 )
+from sluicegate.lab.fidelity.twin import MeasuredLaw, Records, Twin, measured_law, twin_of
 from sluicegate.lab.running.app import App
 from sluicegate.lab.running.feeding import FEED_S, Feeder
 from sluicegate.lab.running.load import constant
 from sluicegate.lab.running.run_app import warm_up
-from sluicegate.lab.simulate.twin import Twin, twin_of
 from sluicegate.policy.demand import situation_at, stations_of
 from sluicegate.policy.pace import paced_mean_s
 from sluicegate.spark.pipeline.runtime import Running, start

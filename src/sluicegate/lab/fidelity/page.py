@@ -1,15 +1,44 @@
-"""Renders predicted against measured as a self-contained HTML page: a scatter plot, and a table per application."""
+"""Predicted against measured, as table cells for the terminal and as a self-contained HTML page with a scatter plot."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
 
-from sluicegate.lab.fidelity.cells import HEADINGS, cells
 from sluicegate.lab.fidelity.fidelity import Fidelity
 from sluicegate.lab.fidelity.settings import Compared, median_error, pairs_in_order
-from sluicegate.report.page import page
-from sluicegate.report.svg import Axis
+from sluicegate.report.figures import rate, seconds
+from sluicegate.report.page import Axis, page
+
+HEADINGS = (
+    "rows/s",
+    "processors",
+    "predicted",
+    "law alone",
+    "measured",
+    "error",
+    "p95",
+    "measured",
+    "burst",
+    "measured",
+)
+
+
+def cells(one: Compared) -> tuple[str, ...]:
+    """Cells in the order of ``HEADINGS``; processors in the order of the operators."""
+    return (
+        f"{one.rate_per_s:,.0f}",
+        "/".join(map(str, one.processors.values())),
+        seconds(one.predicted.mean_s),
+        seconds(one.law_mean_s),
+        seconds(one.measured.mean_s),
+        f"{one.error:+.1%}",
+        seconds(one.predicted.p95_s),
+        seconds(one.measured.p95_s),
+        rate(one.predicted.rate_per_s),
+        rate(one.measured.rate_per_s),
+    )
+
 
 _SIZE, _EDGE = 460, 56
 _COLOURS = 8

@@ -8,8 +8,7 @@ from html import escape
 from sluicegate.config.profile_file import ProfileFile
 from sluicegate.lab.profile.operator import OperatorMeasured
 from sluicegate.lab.profile.result import shares_of
-from sluicegate.report.page import page
-from sluicegate.report.svg import Frame, line, round_ticks
+from sluicegate.report.page import Frame, line, page, round_ticks
 
 _STYLE = """
 svg { max-width: 720px; } .rate { stroke: var(--s0); } .cpu { stroke: var(--s2); } .memory { stroke: var(--s3); }

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from sluicegate.lab.replay.replay import ReplayOptions, Result, TraceReport
 from sluicegate.lab.replay.world import Truth
-from sluicegate.report.page import page
-from sluicegate.report.svg import Axis, Frame, line, pixels, round_ticks, stepped
+from sluicegate.report.page import Axis, Frame, line, page, pixels, round_ticks, stepped
 
 Floats = NDArray[np.float64]
 

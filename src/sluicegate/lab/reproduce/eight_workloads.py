@@ -1,4 +1,4 @@
-"""The eight workloads of uncertainty-aware scheduling: a week of load, and capacity curves.
+"""The eight workloads of uncertainty-aware scheduling: a week of load, capacity curves, and how a policy fares in it.
 
 The traces cannot be redistributed: a generator replaces each one that is not given.
 
@@ -18,15 +18,20 @@ these three are overestimated at first. VHT does not scale: one machine has 1.5 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sluicegate.config.trace_file import read_trace
-from sluicegate.lab.replay.world import LEAST_TABLE, Point
+from sluicegate.lab.replay.jobs import Job, facts_of, yardstick
+from sluicegate.lab.replay.replay import Progress, play
+from sluicegate.lab.replay.world import LEAST_TABLE, PROTOCOLS, Point, truth_of
+from sluicegate.model.mst import choose_model
 
 Floats = NDArray[np.float64]
 
@@ -136,3 +141,80 @@ def _noisy(load: Floats, rsd: float, rng: np.random.Generator) -> Floats:
     smooth = np.convolve(noise, np.ones(5) / np.sqrt(5), mode="same")
     noisy: Floats = np.maximum(load * (1 + rsd * (0.7 * smooth + 0.7 * noise)), 1.0)
     return noisy
+
+
+RHO = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class WeekTrial:
+    """One policy on one workload, ``runs`` times."""
+
+    workload: Workload
+    policy: int
+    rho: float = RHO
+    runs: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Fared:
+    """The results of a trial, as means over its runs; costs relative to hindsight per cycle and to static peak."""
+
+    trial: WeekTrial
+    qos: float
+    cost: float
+    cost_vs_static: float
+    backlog_gb: float
+
+
+def fare(
+    trials: Sequence[WeekTrial], loads: Mapping[str, Floats], workers: int, progress: Progress | None = None
+) -> list[Fared]:
+    """Play all trials; forecasts of a trace are computed once."""
+    jobs = [_job(trial, loads) for trial in trials]
+    outcomes = play(jobs, workers, progress)
+    found: list[Fared] = []
+    for trial, job, outcome in zip(trials, jobs, outcomes, strict=True):
+        yards = [yardstick(facts_of(job, score.run)) for score in outcome.scores]
+        pairs = list(zip(outcome.scores, yards, strict=True))
+        found.append(
+            Fared(
+                trial=trial,
+                qos=fmean(score.qos for score in outcome.scores),
+                cost=fmean(score.machine_steps / yard.hindsight for score, yard in pairs),
+                cost_vs_static=fmean(score.machine_steps / yard.static for score, yard in pairs),
+                backlog_gb=_gb(trial.workload, fmean(score.backlog_peak for score in outcome.scores)),
+            )
+        )
+    return found
+
+
+def mean_of(fared: Iterable[Fared], what: str) -> float:
+    """The mean of one figure over trials."""
+    return fmean(getattr(one, what) for one in fared)
+
+
+def curve_top(trial: WeekTrial, loads: Mapping[str, Floats]) -> int:
+    """The machines at which the curve learned before the first run is highest; no policy chooses more by it."""
+    facts = facts_of(_job(trial, loads), 0)
+    return choose_model(facts.training, facts.validation, largest=facts.truth.most).fewest(sys.float_info.max)[0]
+
+
+def _job(trial: WeekTrial, loads: Mapping[str, Floats]) -> Job:
+    workload = trial.workload
+    return Job(
+        trace=workload.trace,
+        policy=f"uncertainty-{trial.policy}",
+        rates_per_s=loads[workload.trace],
+        truth=truth_of(workload.points()),
+        protocol=PROTOCOLS["cycle"],
+        rho=trial.rho,
+        seed=sum(map(ord, workload.name)),
+        runs=tuple(range(trial.runs)),
+        training_sizes=workload.sizes,
+        validate=True,
+    )
+
+
+def _gb(workload: Workload, backlog_units: float) -> float:
+    return backlog_units * workload.peak_mb_per_s / UNITS / 1000

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sluicegate.domain import Limits, Placement, Topology, Vm
 from sluicegate.errors import Infeasible
 from sluicegate.lab.reproduce import es_stream_apps as apps
+from sluicegate.lab.reproduce.claims import Progress, Row
 from sluicegate.lab.reproduce.es_stream_apps import drs_split, instances, mean_s, shown
-from sluicegate.lab.reproduce.row import Progress, Row
 from sluicegate.place.dsm import Dsm
 from sluicegate.place.es_stream import EsStreamPlacer
 from sluicegate.place.placer import DoesNotFit, Placer

@@ -1,8 +1,8 @@
 """Mc-Stream's figures: Top_N under its four levels against the default scheduler, as load and nodes grow.
 
 The paper describes its cluster only by CPU names, so absolute times cannot be reproduced; orders and shapes can. The
-assumptions are in ``top_n`` and ``four_levels``. Where the paper gives numbers, ``holds`` requires at least half of its
-gain; where it says only which is better, a difference of 2%; what it does not show is not judged. Each row says which.
+assumptions are in ``mc_stream_levels``. Where the paper gives numbers, ``holds`` requires at least half of its gain;
+where it says only which is better, a difference of 2%; what it does not show is not judged. Each row says which.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from sluicegate.lab.reproduce.four_levels import ALL, ALONE, DEFAULT, Levels, run
-from sluicegate.lab.reproduce.row import Progress, Row
-from sluicegate.lab.reproduce.top_n import Performance
+from sluicegate.lab.reproduce.claims import Progress, Row
+from sluicegate.lab.reproduce.mc_stream_levels import ALL, ALONE, DEFAULT, Levels, Performance, run
 
 CLEARLY = 0.02
 """The smallest relative difference that counts."""

@@ -1,14 +1,69 @@
-"""Model-driven scheduling's second set of figures: five pairs on five VMs of four slots each."""
+"""Model-driven scheduling's second set of figures: five pairs on a fixed cluster of five VMs of four slots each.
+
+Planned, predicted and reached rates, use and latency.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
-from sluicegate.domain import Topology
-from sluicegate.lab.reproduce.five_vms import Reached, r_squared, reach
-from sluicegate.lab.reproduce.row import Progress, Row
-from sluicegate.lab.reproduce.slot_plans import MBA_DSM, MBA_RSM, MBA_SAM, PAIRS
+import numpy as np
+
+from sluicegate.domain import Topology, Vm
+from sluicegate.lab.reproduce.claims import Progress, Row
+from sluicegate.lab.reproduce.slot_plans import MBA_DSM, MBA_RSM, MBA_SAM, PAIRS, Pair, most_on
+from sluicegate.lab.reproduce.stable_rate import Seen, stable_per_s, watch
+from sluicegate.model.mapping_rate import Routing, mapping_rate, vm_loads
+
+FLEET = tuple(Vm(f"vm-{number}", 4) for number in range(1, 6))
+STEP_PER_S = 10.0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reached:
+    """The result of a pair on the cluster; rates are the dataflow's, use is a share of each VM."""
+
+    pair: Pair
+    planned_per_s: float
+    predicted_per_s: float
+    even_per_s: float
+    simulated_per_s: float
+    seen: Seen
+    predicted_cpu: dict[str, float]
+    predicted_memory: dict[str, float]
+
+
+def reach(pair: Pair, topology: Topology) -> Reached:
+    """Plan the highest rate that fits, predict by the model, and search the highest stable rate by simulation."""
+    plan = most_on(pair, topology, FLEET, STEP_PER_S)
+    model = mapping_rate(topology, plan.placement)
+    predicted, even = (model.rate_per_s(routing) for routing in (Routing.SLOT_AWARE, Routing.EVEN))
+    simulated = stable_per_s(topology, plan.placement, STEP_PER_S, 2 * plan.rate_per_s)
+    loads = vm_loads(topology, plan.placement, predicted, Routing.SLOT_AWARE)
+    return Reached(
+        pair=pair,
+        planned_per_s=plan.rate_per_s,
+        predicted_per_s=predicted,
+        even_per_s=even,
+        simulated_per_s=simulated,
+        seen=watch(topology, plan.placement, max(simulated, STEP_PER_S)),
+        predicted_cpu={name: load.cpu / load.slots for name, load in loads.items()},
+        predicted_memory={name: load.memory / load.slots for name, load in loads.items()},
+    )
+
+
+def r_squared(one: list[float], other: list[float]) -> float:
+    """Squared correlation; 0 if one of the two does not vary.
+
+    >>> r_squared([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
+    1.0
+    """
+    a, b = np.array(one) - np.mean(one), np.array(other) - np.mean(other)
+    spread = float(a @ a) * float(b @ b)
+    return round(float(a @ b) ** 2 / spread, 12) if spread > 0 else 0.0
+
 
 _HOPS = "simulated without the time rows take between VMs, to which the paper puts down part of its order"
 _FAR = 0.05

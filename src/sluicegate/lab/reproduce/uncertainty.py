@@ -17,10 +17,22 @@ from statistics import fmean
 
 import numpy as np
 
-from sluicegate.forecast.arma_fit import choose_order
-from sluicegate.lab.reproduce.eight_workloads import STEPS, TRACES, WORKLOADS, Floats, Workload, week_loads
-from sluicegate.lab.reproduce.row import Progress, Row
-from sluicegate.lab.reproduce.week_runs import RHO, Fared, WeekTrial, curve_top, fare, mean_of
+from sluicegate.forecast.arma import choose_order
+from sluicegate.lab.reproduce.claims import Progress, Row
+from sluicegate.lab.reproduce.eight_workloads import (
+    RHO,
+    STEPS,
+    TRACES,
+    WORKLOADS,
+    Fared,
+    Floats,
+    WeekTrial,
+    Workload,
+    curve_top,
+    fare,
+    mean_of,
+    week_loads,
+)
 
 RHOS = (0.5, 0.7, 0.9, RHO)
 _SINGLES = (1, 2, 4)

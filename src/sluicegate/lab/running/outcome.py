@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sluicegate.config.goal_text import goal_from
+from sluicegate.config.typed import goal_from
 from sluicegate.domain import Goal
 from sluicegate.domain.births import kept_share, quantile_s
 from sluicegate.lab.running.app import Answer, App

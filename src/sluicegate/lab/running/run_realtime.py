@@ -17,7 +17,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluicegate.config.goal_text import goal_from
+from sluicegate.config.typed import goal_from
 from sluicegate.control.planning import proposal_at
 from sluicegate.control.settings import policy_for
 from sluicegate.domain import Limits

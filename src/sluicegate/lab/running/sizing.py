@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sluicegate.config.goal_text import goal_from
+from sluicegate.config.typed import goal_from
 from sluicegate.control.planning import proposal_at
 from sluicegate.control.settings import policy_for
 from sluicegate.domain import BatchCosts, Limits, Topology

@@ -82,37 +82,11 @@ def renewal(rate_per_s: float, gaps: Distribution) -> Arrivals:
     return Arrivals((rate_per_s,), gaps=gaps)
 
 
-def bursty(rate_per_s: float, scv: float, share: float = 0.2) -> Arrivals:
-    """Bursts during ``share`` of the time, of such length that gaps have the squared coefficient of variation ``scv``.
-
-    >>> round(bursty(5.0, scv=9.0).gaps.scv, 6)
-    9.0
-    """
-    require_number(scv, "scv of a bursty source", least=1.0, above=True)
-    require(0 < share < 1, f"share of bursts is {share}: give a share of time between 0 and 1")
-    return renewal(rate_per_s, _interrupted(scv, share))
-
-
 def trace(step_s: float, rates_per_s: Sequence[float], gaps: Distribution | None = None) -> Arrivals:
     """A recorded load: each rate holds for ``step_s``; Poisson within the steps unless ``gaps`` says otherwise."""
     require(math.isfinite(step_s), f"step_s is {step_s}: a trace needs steps that end")
     rates = tuple(float(rate) for rate in rates_per_s)
     return Arrivals(rates, step_s, gaps or distributions.exponential())
-
-
-def _interrupted(scv: float, share: float) -> Distribution:
-    """The gaps of an interrupted Poisson process: rate r in bursts, which end at rate ``ends``, start at ``starts``.
-
-    Its gap is hyperexponential; the two rates solve s^2 - (r + ends + starts) s + r starts = 0.
-    """
-    burst = (scv - 1) * share / (2 * (1 - share) ** 2)
-    rate, ends = 1 / share, 1 / burst
-    starts = ends * share / (1 - share)
-    half = (rate + ends + starts) / 2
-    root = math.sqrt(half**2 - rate * starts)
-    fast = half + root
-    slow = rate * starts / fast
-    return distributions.hyperexponential((rate - slow) / (fast - slow), 1 / fast, 1 / slow)
 
 
 @inlined

@@ -12,12 +12,12 @@ from sluicegate.lab.simulate import records
 from sluicegate.lab.simulate.agenda import empty_agenda
 from sluicegate.lab.simulate.arrivals import Arrivals
 from sluicegate.lab.simulate.distributions import Distribution
-from sluicegate.lab.simulate.histogram import BINS
 from sluicegate.lab.simulate.kernel import start_sources
 from sluicegate.lab.simulate.placing import place
 from sluicegate.lab.simulate.records import Net, Records
 from sluicegate.lab.simulate.rng import seeded
 from sluicegate.lab.simulate.scenario import Discipline, Scenario
+from sluicegate.lab.simulate.statistics import BINS
 
 _FIRST_ROWS = 1024
 _DISCIPLINES = {
@@ -101,7 +101,7 @@ def _fit_operator(node: Records, scenario: Scenario, operator: Operator, numbers
     node["capacity"] = scenario.behaviour.capacity.get(name, records.UNBOUNDED)
     node["mean"] = 1 / operator.service_per_s
     node["discipline"] = _DISCIPLINES[scenario.routing(name).discipline]
-    _fit_times(node, scenario.service(operator), numbers)
+    _fit_times(node, scenario.service(operator))
     if costs is not None:
         node["discipline"] = records.BATCHED
         node["overhead_s"] = costs.overhead_s + costs.per_task_s * servers
@@ -110,20 +110,17 @@ def _fit_operator(node: Records, scenario: Scenario, operator: Operator, numbers
         node["pace_s"] = scenario.behaviour.pace_s.get(name, 0.0)
         behaviour = scenario.behaviour
         node["steady_work"] = behaviour.steady_work
-        _fit_times(node, behaviour.batch_noise_of.get(name, behaviour.batch_noise), numbers)
+        _fit_times(node, behaviour.batch_noise_of.get(name, behaviour.batch_noise))
 
 
-def _fit_times(node: Records, law: Distribution, numbers: list[float]) -> None:
-    """Store a distribution's parameters in the node; quantiles of a table are appended to ``numbers``."""
+def _fit_times(node: Records, law: Distribution) -> None:
+    """Store a distribution's parameters in the node."""
     node["kind"] = int(law.kind)
     node["a"], node["b"], node["c"] = law.a, law.b, law.c
-    if law.quantiles:
-        node["a"], node["b"] = len(numbers), len(law.quantiles) - 1
-        numbers.extend(law.quantiles)
 
 
 def _fit_source(node: Records, arrivals: Arrivals, numbers: list[float]) -> None:
-    _fit_times(node, arrivals.gaps, numbers)
+    _fit_times(node, arrivals.gaps)
     node["rates"], node["steps"], node["step_s"] = len(numbers), len(arrivals.rates_per_s), arrivals.step_s
     numbers.extend(arrivals.rates_per_s)
 

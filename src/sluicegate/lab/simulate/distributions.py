@@ -7,18 +7,14 @@
     c = 1        exponential
     c > 1        two exponentials with balanced means: p = (1 + sqrt((c-1)/(c+1)))/2, means 1/(2p) and 1/(2(1-p))
 
-``uniform``, ``lognormal`` and ``table`` (any distribution, by its quantiles) serve cases where c is not enough.
+``uniform`` serves the papers' applications whose times are known by their bounds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-
-import numpy as np
-from numpy.typing import NDArray
 
 from sluicegate.domain.topology import require, require_number
 from sluicegate.lab.simulate import rng
@@ -32,12 +28,10 @@ class Kind(IntEnum):
     UNIFORM = 2
     GAMMA = 3
     HYPEREXPONENTIAL = 4
-    LOGNORMAL = 5
-    TABLE = 6
 
 
 EXPONENTIAL, CONSTANT, UNIFORM = int(Kind.EXPONENTIAL), int(Kind.CONSTANT), int(Kind.UNIFORM)
-GAMMA, HYPEREXPONENTIAL, LOGNORMAL = int(Kind.GAMMA), int(Kind.HYPEREXPONENTIAL), int(Kind.LOGNORMAL)
+GAMMA = int(Kind.GAMMA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +43,6 @@ class Distribution:
     a: float = 0.0
     b: float = 0.0
     c: float = 0.0
-    quantiles: tuple[float, ...] = ()
 
 
 def exponential() -> Distribution:
@@ -77,12 +70,6 @@ def gamma(scv: float) -> Distribution:
     return Distribution(Kind.GAMMA, scv, 1 / scv, scv)
 
 
-def lognormal(scv: float) -> Distribution:
-    require_number(scv, "scv", above=True)
-    spread = math.log(1 + scv)
-    return Distribution(Kind.LOGNORMAL, scv, -spread / 2, math.sqrt(spread))
-
-
 def hyperexponential(share: float, first_mean: float, second_mean: float) -> Distribution:
     """An exponential of ``first_mean`` with probability ``share``, else of ``second_mean``, scaled to mean 1."""
     require(0 <= share <= 1, f"share is {share}: give a probability, 0 to 1")
@@ -93,22 +80,6 @@ def hyperexponential(share: float, first_mean: float, second_mean: float) -> Dis
     first, second = first_mean / mean, second_mean / mean
     scv = 2 * (share * first**2 + (1 - share) * second**2) - 1
     return Distribution(Kind.HYPEREXPONENTIAL, scv, share, first, second)
-
-
-def table(quantiles: Sequence[float]) -> Distribution:
-    """Any distribution, by quantiles at evenly spaced probabilities from 0 to 1, interpolated linearly.
-
-    >>> table([0.0, 1.0, 5.0]).quantiles
-    (0.0, 0.5714285714285714, 2.857142857142857)
-    """
-    points = np.asarray(quantiles, dtype=np.float64)
-    require(len(points) >= 2 and bool(np.isfinite(points).all()), "a table needs at least two finite quantiles")
-    require(float(points[0]) >= 0 and bool((np.diff(points) >= 0).all()), "quantiles must not fall, nor lie below 0")
-    low, high = points[:-1], points[1:]
-    mean = float(((low + high) / 2).mean())
-    require(mean > 0, "quantiles are all 0: give times above 0")
-    second = float(((low**2 + low * high + high**2) / 3).mean())
-    return Distribution(Kind.TABLE, second / mean**2 - 1, quantiles=tuple(float(q) for q in points / mean))
 
 
 def of_scv(scv: float) -> Distribution:
@@ -129,8 +100,8 @@ def of_scv(scv: float) -> Distribution:
 
 
 @compiled
-def draw(kind: int, a: float, b: float, c: float, numbers: NDArray[np.float64], streams: Streams, i: int) -> float:
-    """One draw; the quantiles of a table are in ``numbers`` from index ``a`` on, with ``b`` intervals."""
+def draw(kind: int, a: float, b: float, c: float, streams: Streams, i: int) -> float:
+    """One draw; the last kind is two exponentials, the first of them with probability ``a``."""
     if kind == EXPONENTIAL:
         return rng.exponential(streams, i)
     if kind == CONSTANT:
@@ -139,15 +110,8 @@ def draw(kind: int, a: float, b: float, c: float, numbers: NDArray[np.float64], 
         return a + b * rng.uniform(streams, i)
     if kind == GAMMA:
         return b * _gamma(a, streams, i)
-    if kind == HYPEREXPONENTIAL:
-        mean = b if rng.uniform(streams, i) < a else c
-        return mean * rng.exponential(streams, i)
-    if kind == LOGNORMAL:
-        return math.exp(a + b * rng.normal(streams, i))
-    at = b * rng.uniform(streams, i)
-    below = int(at)
-    low, high = numbers[int(a) + below], numbers[int(a) + below + 1]
-    return float(low + (high - low) * (at - below))
+    mean = b if rng.uniform(streams, i) < a else c
+    return mean * rng.exponential(streams, i)
 
 
 @compiled

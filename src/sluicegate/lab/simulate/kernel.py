@@ -10,12 +10,10 @@ import math
 
 from sluicegate.lab.simulate.agenda import schedule
 from sluicegate.lab.simulate.arrivals import after
-from sluicegate.lab.simulate.backpressure import block, let_in, wait_for_room
 from sluicegate.lab.simulate.compiled import compiled, inlined
 from sluicegate.lab.simulate.microbatch import batch_event
 from sluicegate.lab.simulate.records import BATCHED, Net, with_more_rows
-from sluicegate.lab.simulate.routing import emit
-from sluicegate.lab.simulate.rows import new_input, new_row
+from sluicegate.lab.simulate.routing import block, emit, let_in, new_input, new_row, wait_for_room
 from sluicegate.lab.simulate.stations import account, rest_or_next, time_of
 
 

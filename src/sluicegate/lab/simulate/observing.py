@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sluicegate.domain import Batch, NodeObservation, Observation, OperatorObservation, Sojourn
-from sluicegate.lab.simulate.histogram import quantile
 from sluicegate.lab.simulate.placing import cpu_used, machine_of
 from sluicegate.lab.simulate.records import BATCHED, SHARED, WORKING, Counts, Net, Records, rows_inside
 from sluicegate.lab.simulate.scenario import Scenario
+from sluicegate.lab.simulate.statistics import quantile
 
 _FEWEST_FOR_SCV = 30
 """With fewer gaps or services the scv is not reported."""

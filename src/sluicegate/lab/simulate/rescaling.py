@@ -13,11 +13,10 @@ import numpy as np
 
 from sluicegate.lab.simulate import records
 from sluicegate.lab.simulate.agenda import due, empty_agenda, schedule, times
-from sluicegate.lab.simulate.backpressure import deliver, let_in, resume
 from sluicegate.lab.simulate.compiled import compiled
-from sluicegate.lab.simulate.crowding import leave
 from sluicegate.lab.simulate.records import BATCHED, COMMITTING, DUE, IDLE, WORKING, Net
-from sluicegate.lab.simulate.stations import enqueue, plan_batch, put_back, queue_for, rest_or_next, take
+from sluicegate.lab.simulate.routing import deliver, let_in, resume
+from sluicegate.lab.simulate.stations import enqueue, leave, plan_batch, put_back, queue_for, rest_or_next, take
 
 _LINKS = ("queue", "next_idle", "idle", "sender", "sender_tail", "next_sender")
 

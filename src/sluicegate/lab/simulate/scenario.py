@@ -6,8 +6,6 @@ Routing within an operator:
     shuffle    a queue per server, rows in turn
     weighted   a queue per server, rows at random by shares (even shares if none are given)
     spread     as weighted, but in a low-discrepancy sequence instead of at random
-    keyed      a queue per server; popularity of the key groups falls as 1/rank^skew (Zipf), group g belongs to
-               instance g mod k (Es-Stream Eq 12)
 """
 
 from __future__ import annotations
@@ -47,20 +45,11 @@ class RowRouting:
 
     discipline: Discipline = Discipline.SHARED
     given: tuple[float, ...] = ()
-    skew: float = 0.0
-    key_groups: int | None = None
 
     def shares(self, servers: int) -> tuple[float, ...]:
         """The share of rows of each server; even if the given shares are for another number of servers."""
         weights = np.array(self.given if len(self.given) == servers else [1.0] * servers)
-        if self.key_groups is not None:
-            popularity = np.arange(1, self.key_groups + 1, dtype=np.float64) ** -self.skew
-            weights = np.array([popularity[i::servers].sum() for i in range(servers)])
         return tuple(float(share) for share in weights / weights.sum())
-
-
-def shared() -> RowRouting:
-    return RowRouting()
 
 
 def shuffle() -> RowRouting:
@@ -82,17 +71,6 @@ def weighted(*shares: float) -> RowRouting:
 def spread(*shares: float) -> RowRouting:
     """Routing by shares as evenly as possible, by a low-discrepancy sequence instead of at random."""
     return replace(weighted(*shares), discipline=Discipline.SPREAD)
-
-
-def keyed(skew: float, key_groups: int = 128) -> RowRouting:
-    """Routing by key, with popularity 1/rank^skew over the key groups.
-
-    >>> [round(share, 3) for share in keyed(1.0, key_groups=8).shares(2)]
-    [0.617, 0.383]
-    """
-    require_number(skew, "skew of keys")
-    require(key_groups >= 1, f"{key_groups} key groups: give at least 1")
-    return RowRouting(Discipline.WEIGHTED, skew=skew, key_groups=key_groups)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -1,8 +1,18 @@
 """Queues and servers: first come, first served; a free server takes the next row of its queue at once.
 
 An operator has either one queue shared by all its servers (M/M/k and similar) or one queue per server, to which rows
-are routed on arrival: in turn (shuffle), or by shares (weighted, keyed: at random; spread: evenly). Rows of an operator
+are routed on arrival: in turn (shuffle), or by shares (weighted: at random; spread: evenly). Rows of an operator
 that runs in batches wait in one queue for the next batch.
+
+Threads that share a slot slow each other down, by their profiles (model-driven scheduling). A slot's threads of one
+operator are a group. With q of them busy the group works at I(q), each thread at I(q)/q, so a full group works at the
+rate of its profile. Groups of different operators share the slot's CPU: if their demands C(q) add up to more than the
+whole slot, all are slowed by that sum. A row's service time is fixed when its service starts, from the threads busy at
+that moment.
+
+    service time = draw x (q / I(q)) x max(1, sum of C over the slot's groups)
+
+With pooled CPU the sum is over all groups of the machine, divided by its slots.
 """
 
 from __future__ import annotations
@@ -14,9 +24,30 @@ import numpy as np
 from sluicegate.lab.simulate import rng
 from sluicegate.lab.simulate.agenda import schedule
 from sluicegate.lab.simulate.compiled import compiled, inlined
-from sluicegate.lab.simulate.crowding import join, leave
 from sluicegate.lab.simulate.distributions import EXPONENTIAL, draw
 from sluicegate.lab.simulate.records import BATCHED, CYCLIC, DUE, IDLE, SPREAD, WEIGHTED, Net
+
+
+@compiled
+def join(net: Net, index: int) -> float:
+    """Mark one more thread of a group as busy; return the factor on its service time."""
+    group = net.groups[index]
+    host = net.hosts[group["host"]]
+    busy = group["busy"] + 1
+    group["busy"] = busy
+    host["demand"] += net.numbers[group["cpu"] + busy] - net.numbers[group["cpu"] + busy - 1]
+    slower: float = net.numbers[group["pace"] + busy] * max(host["demand"] / host["slots"], 1.0)
+    return slower
+
+
+@compiled
+def leave(net: Net, index: int) -> None:
+    """Mark one thread of a group as idle."""
+    group = net.groups[index]
+    busy = group["busy"]
+    net.hosts[group["host"]]["demand"] -= net.numbers[group["cpu"] + busy] - net.numbers[group["cpu"] + busy - 1]
+    group["busy"] = busy - 1
+
 
 GOLDEN = 0.6180339887498949
 """The fractional parts of its multiples fill 0 to 1 evenly (low discrepancy), however many there are."""
@@ -28,7 +59,7 @@ def time_of(net: Net, index: int) -> float:
     node = net.nodes[index]
     if node["kind"] == EXPONENTIAL:
         return rng.exponential(net.streams, index)
-    return draw(node["kind"], node["a"], node["b"], node["c"], net.numbers, net.streams, index)
+    return draw(node["kind"], node["a"], node["b"], node["c"], net.streams, index)
 
 
 @inlined

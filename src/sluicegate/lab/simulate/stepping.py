@@ -8,7 +8,7 @@
 
 New processors are available ``startup_s`` later (machines take time to start); removals are immediate. At both the
 operator pauses for ``pause_s``, or for as long as its state takes to move (Eq 25). ``fail`` removes processors for a
-time, ``fail_machine`` those of one machine. A ``World`` is changed in place; everything else here is immutable.
+time. A ``World`` is changed in place; everything else here is immutable.
 """
 
 from __future__ import annotations
@@ -19,16 +19,14 @@ from dataclasses import replace
 
 from sluicegate.domain import Observation, Placement, Topology
 from sluicegate.domain.topology import require, require_number
-from sluicegate.errors import BadInput
 from sluicegate.lab.simulate import kernel
 from sluicegate.lab.simulate.build import build
 from sluicegate.lab.simulate.observing import mark, observe
-from sluicegate.lab.simulate.placing import hosts_of, machine_of
 from sluicegate.lab.simulate.records import rows_inside
 from sluicegate.lab.simulate.scenario import Behaviour, Load, Mode, scenario
-from sluicegate.lab.simulate.state import OperatorState
 from sluicegate.lab.simulate.world import (
     Growth,
+    OperatorState,
     World,
     open_servers,
     pause,
@@ -135,16 +133,6 @@ def fail(world: World, failed: Mapping[str, int], *, startup_s: float = 0.0, rep
         require(name in world.scenario.topology.index, f"unknown operator {name!r} cannot fail: leave it out")
         up = [j for j in range(world.servers(name)) if (name, j) not in world.down_until]
         _fail(world, name, up[len(up) - min(count, len(up)) :], startup_s, repair_s)
-
-
-def fail_machine(world: World, machine: str, *, startup_s: float = 0.0, repair_s: float | None = None) -> None:
-    """Fail a machine of the placement with all its processors."""
-    placement = world.scenario.behaviour.placement
-    if placement is None or machine not in {vm.name for vm in placement.vms}:
-        raise BadInput(f"machine {machine!r} cannot fail: it is not in the placement")
-    for name in world.scenario.topology.names:
-        hosts = hosts_of(placement, name)[: world.servers(name)]
-        _fail(world, name, [j for j, slot in enumerate(hosts) if machine_of(slot) == machine], startup_s, repair_s)
 
 
 def _fail(world: World, name: str, failed: list[int], startup_s: float, repair_s: float | None) -> None:

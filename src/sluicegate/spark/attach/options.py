@@ -8,8 +8,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sluicegate.config.executors_text import executors_from
-from sluicegate.config.goal_text import goal_from
+from sluicegate.config.typed import executors_from, goal_from
 from sluicegate.errors import BadInput
 from sluicegate.policy.catalogue import live_policy_entry
 from sluicegate.spark.act.executors import DECOMMISSION_CONF

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from sluicegate.config.executors_text import executors_from
+from sluicegate.config.typed import executors_from
 from sluicegate.errors import BadInput
 from sluicegate.spark.attach.options import PREFIX, Options, own_promise
 

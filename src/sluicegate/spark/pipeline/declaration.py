@@ -21,7 +21,7 @@ from datetime import timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 
-from sluicegate.config.goal_text import duration_s
+from sluicegate.config.typed import duration_s
 from sluicegate.domain import SINK, SOURCE
 from sluicegate.errors import BadInput
 from sluicegate.spark.edges.topic import KafkaTopic

@@ -3,6 +3,8 @@
 The columns are those of Alibaba's user behaviour data set (Tianchi), which Es-Stream's applications use. Event i is a
 formula of i with the shares of the data set: nine in ten events are views, there are fourteen a second, a few
 categories have most of them and items are spread far more evenly.
+
+Dirty lines are the same with one in five damaged, half of these beyond repair.
 """
 
 from __future__ import annotations
@@ -60,3 +62,33 @@ def timed(lines: Sequence[str], path: Path) -> list[tuple[int, str]]:
 def lines_in_csv(path: Path) -> list[str]:
     """The lines of a file with the data set's columns in its header."""
     return [",".join(record[name] or "" for name in COLUMNS) for record in records_in(path, *COLUMNS)]
+
+
+def dirty_lines_of(first: int, count: int) -> list[str]:
+    """The lines of user behaviour from number ``first`` on, ten in fifty of them damaged."""
+    at = np.arange(first, first + count, dtype=np.int64)
+    spoils = np.floor(50 * uniform(at, 9)).astype(np.int64).tolist()
+    whole = lines_of(first, count)
+    return [spoilt(line, spoil) for line, spoil in zip(whole, spoils, strict=True)]
+
+
+def spoilt(line: str, how: int) -> str:
+    """Damage a line in one of ten ways, of which the first five can be repaired; unchanged for ``how`` from 10 on.
+
+    >>> [spoilt("1,2,3,pv,1511658000", how) for how in (1, 5, 10)]
+    ['1,2,3, PV ,1511658000', '1,2,3,p', '1,2,3,pv,1511658000']
+    """
+    user, item, category, behaviour, at = line.split(",")
+    ways = {
+        0: f"{user};{item};{category};{behaviour};{at}",
+        1: f"{user},{item},{category}, {behaviour.upper()} ,{at}",
+        2: f"{user},{item},{category},{behaviour},{at}000",
+        3: f"{user},{item},,{behaviour},{at}",
+        4: f" {user}\t{item}\t{category}\t{behaviour}\t{at} ",
+        5: line[: len(f"{user},{item},{category},") + 1],
+        6: f"{user},{item},{category},click,{at}",
+        7: f"guest,{item},{category},{behaviour},{at}",
+        8: f"{user},{item},{category},{behaviour},0",
+        9: f"{user},{item},{category},{behaviour},{at},{at}",
+    }
+    return ways.get(how, line)
