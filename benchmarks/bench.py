@@ -51,8 +51,8 @@ PARTS: tuple[Part, ...] = (
     Part("replay_speed", "lab", 1.5, ("replay_speed.py",)),
     Part("demo", "live", 4.0, ("demo_beside_work.py", "--runs", "1", "--seconds", "75")),
     Part("live", "live", 12.0, ("live_elasticity.py", "--minutes", "12")),
-    Part("drs_live", "live", 8.0, ("drs_live.py",), asked_for=True),
-    Part("mc_levels", "live", 12.0, ("mc_levels.py",), asked_for=True),
+    Part("drs_live", "live", 15.0, ("drs_live.py",), asked_for=True),
+    Part("mc_levels", "live", 30.0, ("mc_levels.py",), asked_for=True),
     Part("edges", "edges", 1.5, ("edge_throughput.py", "8")),
     Part("checksums", "edges", 1.5, ("edge_checksums.py", "3")),
     Part("plain", "edges", 2.5, ("plain_query.py", "0.9")),
@@ -61,6 +61,7 @@ PARTS: tuple[Part, ...] = (
     Part("repartition", "state", 3.0, ("state_parallelism.py",)),
     Part("recovery", "state", 1.5, ("recovery.py", "--rounds", "2")),
     Part("redeployment", "state", 2.0, ("redeployment.py", "--rounds", "1")),
+    Part("losses", "state", 9.0, ("losses.py", "--rounds", "2"), asked_for=True),
     Part("backup_interval", "state", 3.0, ("backup_interval.py",)),
     Part("attach_at_rest", "attach", 2.5, ("attach_at_rest.py", "--rounds", "7")),
     Part("attach_controller", "attach", 2.5, ("attach_controller.py", "--seconds", "120")),
@@ -72,16 +73,11 @@ PARTS: tuple[Part, ...] = (
     Part("nexmark", "nexmark", 9.0, ("nexmark/run.py",)),
     Part("fidelity", "fidelity", 4.5, ("fidelity_of_apps.py", *_TWO_APPS)),
     Part("node_fidelity", "fidelity", 3.0, ("fidelity_of_nodes.py",)),
-    Part("mst", "capacity", 20.0, ("mst_curves.py",), asked_for=True),
-    Part(
-        "uncertainty_live",
-        "capacity",
-        20.0,
-        ("uncertainty_live.py", "mst-curves/grep_waiting.mst.toml"),
-        asked_for=True,
-    ),
-    Part("model_driven", "capacity", 15.0, ("model_driven_live.py",), asked_for=True),
-    Part("soak", "soak", 20.5, ("soak.py",), asked_for=True),
+    Part("mst", "capacity", 32.0, ("mst_curves.py",), asked_for=True),
+    Part("uncertainty_live", "capacity", 35.0, ("uncertainty_live.py",), asked_for=True),
+    Part("model_driven", "capacity", 23.0, ("model_driven_live.py",), asked_for=True),
+    Part("soak", "soak", 62.0, ("soak.py", "--minutes", "60"), asked_for=True),
+    Part("backlog", "soak", 4.0, ("backlog.py",), asked_for=True),
 )
 
 
@@ -89,7 +85,7 @@ def chosen(only: str | None) -> list[Part]:
     """The parts that are named, by part or group; without a name all but those that are to be asked for.
 
     >>> [part.name for part in chosen("state")]
-    ['rescale', 'repartition', 'recovery', 'redeployment', 'backup_interval']
+    ['rescale', 'repartition', 'recovery', 'redeployment', 'losses', 'backup_interval']
     """
     if not only:
         return [part for part in PARTS if not part.asked_for]

@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -36,10 +37,13 @@ ATTACHED = ("attach:counts", "attach:first", "attach:windows", "attach:kafka")
 DISK_MB = "300"
 """Of the small disk that an application's folder has for itself, where one can be mounted."""
 ON_A_CLUSTER = "cluster:wordcount"
+ON_NAMESPACES = "netns:wordcount"
+"""On two nodes that can be cut off; for root, with iproute2."""
 ON_POSTGRES = "postgres"
 ORDER = (
     *(name for pair in zip(ATTACHED, APPS, strict=False) for name in pair),
     ON_A_CLUSTER,
+    *((ON_NAMESPACES,) if os.geteuid() == 0 and shutil.which("ip") else ()),
     ON_POSTGRES,
     *APPS[len(ATTACHED) :],
 )
@@ -62,6 +66,9 @@ def one(name: str, seconds: int, seed: int, faults: str = "all") -> dict[str, ob
                 return _called(("wordcount", *where, "--rate", RATE_PER_S), seconds, seed, faults)
             finally:
                 cluster.down()
+        if name == ON_NAMESPACES:
+            words = ("wordcount", "--master", "netns", "--executors", "2:2", "--rate", RATE_PER_S)
+            return _called(words, seconds, seed, faults)
         disk = ("--disk", DISK_MB) if os.geteuid() == 0 else ()
         words = (name, "--master", "local[2]", *(() if name in ATTACHED else ("--rate", RATE_PER_S, *disk)))
         return _called(words, seconds, seed, faults)

@@ -11,6 +11,7 @@ from sluicegate.lab.chaos.attached import ABOUT as OF_ATTACHED
 from sluicegate.lab.chaos.faults import FAULTS, NOTHING
 
 Line = Mapping[str, Any]
+_WHERE = {"cluster": " on a cluster", "netns": " on nodes that are cut off"}
 _HEAD = """# Reliability
 
 What is promised: whatever happens to its processes and files, a pipeline loses no row, doubles none and gives no
@@ -19,19 +20,20 @@ goes on whatever happens to sluicegate beside it, and restarts from its checkpoi
 
 How it is tested: `sluicegate chaos APP --seconds S --seed N` runs an application in a process of its own while the
 load jumps and numbers of tasks change, and does what the table below lists, in an order that the seed gives; a fifth
-of the faults come while the one before is not mended. A driver that ends is followed by another on the same folder:
-by one that stood by with Java and Spark started, where there is one (not on a cluster, nor of an attached query). A
-file that is refused is repaired (`sluicegate verify --repair`) where that is exact, else restored as from a backup.
-At the end the sinks are compared with an answer that is worked out without Spark. `sluicegate chaos attach:counts`
-does the same to an attached query; its answer is compared once more after a driver without sluicegate went on from
-the checkpoint. `attach:kafka` reads a topic of a broker of its own, which is killed and stopped too; its producer
-numbers what it sends, so that every row is in the topic once. `sluicegate chaos postgres` writes to a PostgreSQL of
-its own, which is killed and stopped too. With `--master cluster` executors and worker nodes are processes of their
-own. With `--disk MB` (root) the run's folder is a small file system, which is filled for some seconds; no other disk
-is ever filled. Where there is a C compiler, a small library is preloaded into the driver and all that it starts: it
-steps their clock, by up to two hours at once, and makes opening, renaming and syncing files slow; the machine's own
-clock and disk are left alone. Files keep the machine's times, and executors on a cluster go by its clock, so clocks
-differ between nodes then.
+of the faults come while the one before is not mended. A driver that ends is followed by another on the same folder: by
+one that stood by with Java and Spark started, where there is one (not on a cluster, nor of an attached query). A file
+that is refused is repaired (`sluicegate verify --repair`) where that is exact, else restored as from a backup. At the
+end the sinks are compared with an answer that is worked out without Spark. `sluicegate chaos attach:counts` does the
+same to an attached query; its answer is compared once more after a driver without sluicegate went on from the
+checkpoint. `attach:kafka` reads a topic of a broker of its own, which is killed and stopped too; its producer numbers
+what it sends, so that every row is in the topic once. `sluicegate chaos postgres` writes to a PostgreSQL of its own,
+which is killed and stopped too. With `--master cluster` executors and worker nodes are processes of their own; with
+`--master netns` (root) each of two nodes is a network namespace, which is cut off for some seconds, or until its
+executors count as lost (Spark's timeout is set to 30 s for that). With `--disk MB` (root) the run's folder is a small
+file system, which is filled for some seconds; no other disk is ever filled. Where there is a C compiler, a small
+library is preloaded into the driver and all that it starts: it steps their clock, by up to two hours at once, and
+makes opening, renaming and syncing files slow; the machine's own clock and disk are left alone. Files keep the
+machine's times, and executors on a cluster go by its clock, so clocks differ between nodes then.
 
 Besides the answer, after every run: `verify` finds the folder sound; offsets and commits have no gap; no batch is
 logged as committed twice; what readers have taken, and what interrupted batches left, is deleted; neither drivers nor
@@ -43,10 +45,6 @@ Data that is not as it was: rows that code cannot take are dead letters, or stop
 ([Pipelines on Spark](spark.md)); other columns, types or nulls at a source, late and repeated events are a table of
 tests (`tests/spark/test_data_faults.py`): each is exact or one line. `make fuzz` gives 100,000 malformed inputs to 25
 parsers.
-
-Not tried: a network cut between nodes (network namespaces can be made, but all processes of `sluicegate cluster`
-listen on one loopback, which cannot be cut for one of them; a node or executor that is stopped gives no answer
-either).
 
 This page is written by `make chaos` (`benchmarks/chaos.py`) from the lines in `benchmarks/results/chaos.jsonl`;
 nothing on it is typed by hand. A line is there for every run that ended; runs that were broken off, and runs whose
@@ -114,7 +112,7 @@ def _alone(faults: Sequence[Mapping[str, Any]]) -> set[int]:
 def _by_app(lines: Sequence[Line]) -> Iterable[str]:
     by_app: dict[str, list[Line]] = defaultdict(list)
     for line in lines:
-        by_app[f"{line['app']}{' on a cluster' if str(line.get('master')).startswith('cluster') else ''}"].append(line)
+        by_app[f"{line['app']}{_WHERE.get(str(line.get('master')).partition(':')[0], '')}"].append(line)
     yield "| application | runs | faults | rows | lost | doubled | wrong keys |"
     yield "|---|---:|---:|---:|---:|---:|---:|"
     for app, ones in sorted(by_app.items()):

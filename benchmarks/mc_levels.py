@@ -1,9 +1,10 @@
 """Mc-Stream's levels, one alone against all four, live on a cluster of three local nodes.
 
-Usage: mc_levels.py [--rounds 3] [--seconds 9] [--levels none,instance,...]
+Usage: mc_levels.py [--rounds 3] [--seconds 12] [--levels none,instance,...]
 
-Two operators: ``work`` waits for every row, ``count`` has state by key and waits for every row of a key. Each arm is
-played three hardships, one after the other, everything drained in between:
+Two operators: ``work`` waits for every row, ``count`` has state by key and waits for every row of a key. Rows come at
+the usual rate all the time; each arm is played three hardships of ``--seconds``, one after the other, the next once the
+rows of the one before are out and some calm seconds are over:
 
     slow node     rows take three times as long on one of the three nodes
     skewed keys   half of all rows have one of two keys
@@ -11,9 +12,10 @@ played three hardships, one after the other, everything drained in between:
 
 The arms begin alike, with the same instances: ``none`` keeps them where Spark puts them (the loop only looks),
 ``instance`` has algorithms 1 and 2, ``scheduling`` algorithm 3, ``resource`` algorithm 4, ``all`` every one of them;
-the fourth level, the user's, is the topology itself. Recorded of each hardship: mean latency of its rows, rows a second
-until the last of them is out, and how unevenly nodes are used: the standard deviation over nodes of the share of their
-slots that tasks keep occupied, and of their processor time. Sinks are compared with what was fed, key by key.
+the fourth level, the user's, is the topology itself. Recorded of each hardship: mean latency of the rows that came
+during it, rows a second until the last of them is out, and how unevenly nodes are used: the standard deviation over
+nodes of the share of their slots that tasks keep occupied, and of their processor time. Sinks are compared with what
+was fed, key by key.
 
 What bounds it: three nodes share two cores and have no network between them, so what algorithm 3 saves by bringing
 operators together does not show; hardships of some seconds leave algorithm 4 time for one or two moves.
@@ -30,6 +32,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +49,7 @@ from sluicegate.runlog.batch_log import BatchRecord, Tail
 from sluicegate.spark.act.executors import Executors
 from sluicegate.spark.cluster.java import QUICK_JAVA
 from sluicegate.spark.cluster.standalone import Cluster
+from sluicegate.spark.cluster.waiting import wait_until
 from sluicegate.spark.controller import Control
 from sluicegate.spark.ground import Ground
 from sluicegate.spark.pipeline.declaration import Pipeline
@@ -59,8 +63,9 @@ USERS = {"work": 3, "count": 2}
 """What the user set: enough for the usual load."""
 LEVELS = ("instance", "scheduling", "resource")
 ARMS: dict[str, tuple[str, ...]] = {"none": (), **{name: (name,) for name in LEVELS}, "all": LEVELS}
-HARDSHIPS = ("slow node", "skewed keys", "load x3")
-_FEED_S = 0.2
+SKEWED = "skewed keys"
+HARDSHIPS = ("slow node", SKEWED, "load x3")
+CALM_S, _FEED_S = 6.0, 0.2
 
 
 def pipeline(slow: Path) -> Pipeline:
@@ -96,27 +101,36 @@ def counted(key: tuple[int], parts: Iterator[pd.DataFrame], state: GroupState) -
 
 
 class Load:
-    """Rows of a hardship, at its rate, from where the last one ended."""
+    """The stream of rows, from a thread: ``rate_per_s`` and ``skewed`` may be set at any time."""
 
     def __init__(self, running: Running) -> None:
         self.feed, self.fed, self._dice = running.feed("rows"), Counter[int](), np.random.default_rng(5)
+        self.rate_per_s, self.skewed = RATE_PER_S, False
+        self._ended, self._thread = threading.Event(), threading.Thread(target=self._run, daemon=True)
 
-    def some(self, rows: int, skewed: bool = False) -> None:
+    def __enter__(self) -> Load:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def some(self, rows: int) -> None:
         keys = self._dice.integers(0, KEYS, rows)
-        if skewed:
+        if self.skewed:
             keys = np.where(self._dice.random(rows) < 0.5, keys % 2, keys)
         self.fed.update(keys.tolist())
         self.feed.append(pa.table({"key": pa.array(keys, pa.int64())}))
 
-    def for_s(self, seconds: float, rate_per_s: float, skewed: bool) -> int:
-        began, rows = time.monotonic(), 0
-        while (passed := time.monotonic() - began) < seconds:
-            due = int(min(passed + _FEED_S, seconds) * rate_per_s) - rows
-            if due > 0:
-                self.some(due, skewed)
-                rows += due
-            time.sleep(_FEED_S)
-        return rows
+    def _run(self) -> None:
+        at_s, due = time.monotonic(), 0.0
+        while not self._ended.wait(_FEED_S):
+            now_s = time.monotonic()
+            due, at_s = due + (now_s - at_s) * self.rate_per_s, now_s
+            if due >= 1:
+                self.some(int(due))
+                due -= int(due)
 
 
 def control_of(arm: str) -> Control:
@@ -139,21 +153,31 @@ def played(spark: SparkSession, ground: Ground, folder: Path, arm: str, seconds:
         fleet.wait_until_complete(PATIENCE_S)
         with Supervisor(running.layout, control_of(arm)) as supervisor:
             supervisor.wait_for_a_look(PATIENCE_S, threading.Event())
-            for hardship in HARDSHIPS:
-                if hardship == "slow node":
-                    slow.write_text(min(executors.values()))
-                since_s, moves = time.time(), len(decided(running))
-                rate_per_s = RATE_PER_S * (3 if hardship == "load x3" else 1)
-                rows = load.for_s(seconds, rate_per_s, hardship == "skewed keys")
-                running.drain(PATIENCE_S)
-                until_s = time.time()
-                slow.unlink(missing_ok=True)
-                time.sleep(0.7)  # the last batch is logged
-                told = {"arm": arm, "hardship": hardship, "rows_per_s": rows / (until_s - since_s)}
-                told |= {"moves": len(decided(running)) - moves, "instances": dict(instances(running))}
-                found.append(told | figures(running, executors, since_s, until_s))
+            with load:
+                for hardship in HARDSHIPS:
+                    time.sleep(CALM_S)
+                    moves, since_s, before = len(decided(running)), time.time(), load.feed.rows
+                    load.rate_per_s, load.skewed = RATE_PER_S * (3 if hardship == "load x3" else 1), hardship == SKEWED
+                    if hardship == "slow node":
+                        slow.write_text(min(executors.values()))
+                    time.sleep(seconds)
+                    until_s, fed = time.time(), load.feed.rows
+                    load.rate_per_s, load.skewed = RATE_PER_S, False
+                    slow.unlink(missing_ok=True)
+                    wait_until(partial(are_out, running, fed), PATIENCE_S, 0.5)
+                    out_s = time.time()
+                    told = {"arm": arm, "hardship": hardship, "rows_per_s": (fed - before) / (out_s - since_s)}
+                    told |= {"moves": len(decided(running)) - moves, "instances": dict(instances(running))}
+                    found.append(told | figures(running, executors, since_s, until_s, out_s))
+            running.drain(PATIENCE_S)
         exact = last_counts(running) == dict(load.fed)
     return [one | {"exact": exact} for one in found]
+
+
+def are_out(running: Running, rows: int) -> bool:
+    """Whether the last operator has published what the first ``rows`` rows gave."""
+    running.check()
+    return sum(record.rows for record in running.records("count")) >= rows
 
 
 def decided(running: Running) -> list[str]:
@@ -173,22 +197,27 @@ def last_counts(running: Running) -> dict[int, int]:
     return {int(row["key"]): int(row["n"]) for row in rows}
 
 
-def figures(running: Running, executors: Mapping[str, str], since_s: float, until_s: float) -> dict[str, Any]:
-    def within(name: str) -> list[BatchRecord]:
-        return [one for one in running.records(name) if since_s <= one.started_s <= until_s]
+def figures(
+    running: Running, executors: Mapping[str, str], since_s: float, until_s: float, out_s: float
+) -> dict[str, Any]:
+    """Latency of the rows that came from ``since_s`` to ``until_s``; how evenly nodes were used until ``out_s``."""
 
-    ages = [age for one in within("count") for age in one.born.ages_s(one.published_s)]
+    def within(name: str) -> list[BatchRecord]:
+        return [one for one in running.records(name) if since_s <= one.started_s <= out_s]
+
+    ages = [(age, w, one.published_s) for one in within("count") for age, w in one.born.ages_s(one.published_s)]
+    ages = [(age, w, at_s) for age, w, at_s in ages if since_s <= at_s - age <= until_s]
     busy_s = dict.fromkeys(executors.values(), 0.0)
     for one in (record for name in USERS for record in within(name)):
         for on, took_s in zip(one.task_on, one.task_s, strict=False):
             if on in executors:
                 busy_s[executors[on]] += took_s
     ticks = [json.loads(line) for line in Tail(running.layout.ticks).lines()]
-    looks = [[node["cpu"] for node in tick["nodes"]] for tick in ticks if since_s <= tick["at_s"] <= until_s]
+    looks = [[node["cpu"] for node in tick["nodes"]] for tick in ticks if since_s <= tick["at_s"] <= out_s]
     cpu = [statistics.pstdev(nodes) for nodes in looks if len(nodes) == NODES]
     return {
-        "mean_s": sum(age * w for age, w in ages) / sum(w for _, w in ages) if ages else None,
-        "busy_sd": statistics.pstdev([busy / (until_s - since_s) / SLOTS for busy in busy_s.values()]),
+        "mean_s": sum(age * w for age, w, _ in ages) / sum(w for _, w, _ in ages) if ages else None,
+        "busy_sd": statistics.pstdev([busy / (out_s - since_s) / SLOTS for busy in busy_s.values()]),
         "cpu_sd": statistics.fmean(cpu) if cpu else None,
     }
 
@@ -196,7 +225,7 @@ def figures(running: Running, executors: Mapping[str, str], since_s: float, unti
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=9.0)
+    parser.add_argument("--seconds", type=float, default=12.0)
     parser.add_argument("--levels", default=",".join(ARMS))
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:

@@ -1,13 +1,14 @@
 """Model-driven scheduling on real Spark: linear, diamond and star under four pairs of planner and mapper.
 
-    python benchmarks/model_driven_live.py [--rates 60,180] [--seconds 15] [--rounds 1] [--profiles DIR]
+    python benchmarks/model_driven_live.py [--rates 60,180] [--seconds 25] [--rounds 1] [--profiles DIR]
 
 Slots are executors (``local-cluster``) of ``--run-tasks`` task slots, more than a mapping puts on one: as in the paper
 CPU and memory bound what a slot takes, not a number of threads. Every task is pinned to the executor that its thread is
 mapped to. Profiles of the five tasks are measured first (``sluicegate profile``, ``--minutes`` each) where
 DIR lacks them. Of each cell: slots, the planned rate, the rate that the model predicts for even routing (at most the
-planned one), the rate that leaves the pipeline while the planned one comes in, the mean latency, and the share of tasks
-that ran where they were mapped. A recorded line a cell.
+planned one, and what the mapping would sustain), the rate that leaves the pipeline while the planned one comes in, the
+mean latency, the batches of the slowest operator (predictions hold while they are below 2 s, as in the profiles), and
+the share of tasks that ran where they were mapped. A recorded line a cell.
 
 The tasks are the waiting variants: blob and table wait for a store, pi and parse wait instead of computing, batch
 writes. Waiting threads may be more than there are cores; what is left to compute, batches of five queries, may not.
@@ -21,10 +22,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
+from statistics import fmean
 
 import results
 from sluicegate.config.profile_file import ProfileFile, read_profiles, with_profiles
@@ -60,8 +61,10 @@ class Cell:
     threads: int
     planned_per_s: float
     predicted_per_s: float
+    sustains_per_s: float
     reached_per_s: float | None
     mean_s: float | None
+    batch_s: float | None
     pinned_share: float | None
     note: str = ""
 
@@ -79,8 +82,8 @@ def main() -> None:
     slots.wait_for(given.executors, 120.0)
     places = [f"executor_{one.host}_{one.id}" for one in slots.all()]
     try:
-        for _ in range(given.rounds):
-            for name in given.dataflows:
+        for round_ in range(given.rounds):
+            for of, name in enumerate(given.dataflows):
                 app = app_named(f"{name}_waiting")
                 with (
                     tempfile.TemporaryDirectory() as folder,
@@ -88,8 +91,9 @@ def main() -> None:
                     start(ready.build(), spark, folder, fuse=False) as running,
                 ):
                     warm_up(ready, running)
-                    for rate in given.rates:
-                        for cell in _cells(name, ready, running, known, places, rate, given.seconds):
+                    for at, rate in enumerate(given.rates):
+                        turn = round_ + of + at
+                        for cell in _cells(name, ready, running, known, places, rate, given.seconds, turn):
                             results.record("model_driven", rate=rate, seconds=given.seconds, **asdict(cell))
                             print(asdict(cell), flush=True)
     finally:
@@ -104,10 +108,13 @@ def _cells(
     places: Sequence[str],
     rate: float,
     seconds: float,
+    turn: int,
 ) -> Iterator[Cell]:
-    """All pairs on the same queries: k and places change at the next batch."""
+    """All pairs on the same queries: k and places change at the next batch. Every turn another pair is the first, after
+    which the queries are warm at that rate."""
     topology = with_profiles(_bare(micro()[name]), known, needed=True)
-    for policy, mapper in PAIRS:
+    first = turn % len(PAIRS)
+    for policy, mapper in (*PAIRS[first:], *PAIRS[:first]):
         plan = make_plan(topology, rate, policy, mapper=mapper, vm_sizes=VM_SLOTS)
         told = Cell(
             name,
@@ -117,6 +124,8 @@ def _cells(
             sum(plan.proposal.processors.values()),
             rate,
             round(min(plan.predicted.rate_per_s, rate), 1),
+            round(plan.predicted.rate_per_s, 1),
+            None,
             None,
             None,
             None,
@@ -165,6 +174,7 @@ def _measured(told: Cell, app: App, running: Running, where: Mapping[str, Sequen
             **asdict(told),
             "reached_per_s": round(min(reached, told.planned_per_s), 1),
             "mean_s": round(sum(age * w for age, w in ages) / weight, 2) if weight else None,
+            "batch_s": _longest_s(running, where, since_s),
             "pinned_share": None if share is None else round(share, 3),
         }
     )
@@ -182,6 +192,12 @@ def _out_per_s(records: Sequence[BatchRecord], since_s: float, until_s: float) -
         if len(inside) > 1:
             total += sum(rows for _, rows in inside[1:]) / (inside[-1][0] - inside[0][0])
     return total
+
+
+def _longest_s(running: Running, names: Iterable[str], since_s: float) -> float | None:
+    """The mean duration of the batches of the operator where it is longest; predictions are for 2 s at most."""
+    of = [[r.duration_s for r in running.records(name) if r.started_s >= since_s and r.rows] for name in names]
+    return round(max(fmean(one) for one in of if one), 2) if any(of) else None
 
 
 def _by_query(records: Sequence[BatchRecord]) -> list[list[BatchRecord]]:
@@ -207,22 +223,11 @@ def _measure(folder: Path, minutes: float, slot_tasks: int) -> None:
             subprocess.run(words, check=True, env=dict(os.environ))
 
 
-def summary(cells: Sequence[Cell]) -> dict[str, float]:
-    """R^2 of predicted against reached, and the median share of the plan that is reached, by pair."""
-    from sluicegate.lab.reproduce.model_driven_cluster import r_squared
-
-    seen = [c for c in cells if c.reached_per_s is not None]
-    found = {"r2": r_squared([c.predicted_per_s for c in seen], [c.reached_per_s or 0.0 for c in seen])}
-    for pair in dict.fromkeys(c.pair for c in seen):
-        found[pair] = median((c.reached_per_s or 0.0) / c.planned_per_s for c in seen if c.pair == pair)
-    return found
-
-
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dataflows", type=lambda text: text.split(","), default=["linear", "diamond", "star"])
     parser.add_argument("--rates", type=lambda text: [float(r) for r in text.split(",")], default=[60.0, 180.0])
-    parser.add_argument("--seconds", type=float, default=15.0)
+    parser.add_argument("--seconds", type=float, default=25.0)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--executors", type=int, default=6)
     parser.add_argument("--slot-tasks", type=int, default=4, help="of the profiles: the most threads that are tried")

@@ -5,6 +5,10 @@
 Starts a Kafka broker of its own. The two stages of the first part are payments' own, one task each, on local[2]. The
 three of the second wait for every row (a service time drawn by the row's number, exponential), so that k matters on few
 cores; rows come as a Poisson stream. Predictions are made from what the first allocation measured, as DRS does.
+
+What GI/G/k knows nothing of: between two batches of 5 s the source is not read for a moment. What comes meanwhile is
+worked off by what the busiest stage has to spare, so it costs the mean latency a time that grows as 1/(1 - busy). How
+long the stalls are is read from when the first stage took its rows.
 """
 
 from __future__ import annotations
@@ -12,15 +16,16 @@ from __future__ import annotations
 import argparse
 import json
 import runpy
+import statistics
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +58,8 @@ POISSON_PER_S = 130.0
 ALLOCATIONS = ((3, 2), (6, 4), (4, 2), (3, 4), (4, 3), (6, 2))
 """Tasks of check and score, in no order that anything drifts with. 130 rows/s need 2.6 and 1.3 tasks."""
 _SETTLE_S = 6.0
+_STALL_S = 0.15
+"""Twenty times the mean time between two rows of the second part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,28 @@ class Measured:
 
     ages: tuple[tuple[float, float], ...]
     stages: dict[str, StageFigures]
+    intake: tuple[tuple[float, float, float], ...] = ()
+    """Of each second: when the first stage took its first and last row, and the longest time between two."""
+
+    @property
+    def stalls_s(self) -> list[float]:
+        """How long the first stage took no row, each time that this was far longer than between two rows.
+
+        >>> Measured((), {}, ((0.0, 1.0, 0.1), (1.6, 4.0, 0.5), (4.1, 5.0, 0.1))).stalls_s
+        [0.6, 0.5]
+        """
+        between = [after[0] - before[1] for before, after in pairwise(self.intake)]
+        longest = [*(line[2] for line in self.intake), *between]
+        return sorted((round(gap_s, 3) for gap_s in longest if gap_s > _STALL_S), reverse=True)
+
+    def after_stalls_s(self, busiest: float) -> float:
+        """What the stalls add to the mean latency: rows of a stall wait for its end, then for those before them.
+
+        >>> round(Measured((), {}, ((0.0, 4.0, 0.1), (5.0, 10.0, 0.1))).after_stalls_s(0.5), 3)
+        0.1
+        """
+        span_s = self.intake[-1][1] - self.intake[0][0] if self.intake else 0.0
+        return sum(one * one for one in self.stalls_s) / 2 / span_s / (1 - busiest) if span_s > 0 else 0.0
 
     @property
     def mean_s(self) -> float:
@@ -74,7 +103,12 @@ def measured(log: Path, since_s: float, until_s: float) -> Measured:
     for line in kept:
         for name, told in from_document(line["stages"]).items():
             stages[name] = stages.get(name, StageFigures()) + told
-    return Measured(tuple((float(a), float(w)) for line in kept for a, w in line["ages"]), stages)
+    ages = tuple((float(a), float(w)) for line in kept for a, w in line["ages"])
+    return Measured(
+        ages,
+        stages,
+        tuple((line["intake"][0], line["intake"][1], line["intake"][2]) for line in kept if line["intake"]),
+    )
 
 
 def latency(kafka: str, folder: Path, seconds: float) -> None:
@@ -155,6 +189,11 @@ def predicted_s(running: RealTimeRunning, at: Measured, k: Sequence[int]) -> flo
     return float(stations.total_mean_s(np.array(k, dtype=np.int64)))
 
 
+def busiest_of(at: Measured, k: Mapping[str, int]) -> float:
+    """The busy share of the busiest stage, at most 99%."""
+    return min(max(POISSON_PER_S / (at.stages[name].service_per_s or 1e6) / count for name, count in k.items()), 0.99)
+
+
 def allocations(kafka: str, folder: Path, seconds: float) -> None:
     """Part two."""
     spark = spark_session("local[11]", {"spark.driver.memory": "1g"})
@@ -197,6 +236,9 @@ def _each(spark: SparkSession, kafka: str, folder: Path, seconds: float) -> list
                     "allocation": f"{check}:{score}",
                     "predicted_ms": 1e3 * predicted_s(running, basis, (1, check, score)),
                     "mean_ms": 1e3 * now.mean_s,
+                    "busiest": (busiest := busiest_of(basis, {"check": check, "score": score})),
+                    "stall_ms": 1e3 * statistics.median(now.stalls_s or [0.0]),
+                    "stalls_add_ms": 1e3 * now.after_stalls_s(busiest),
                     "rows": sum(w for _, w in now.ages),
                     **({"pause_ms": 1e3 * pause_s} if pause_s is not None else {}),
                 }

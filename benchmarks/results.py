@@ -48,6 +48,13 @@ def clear(part: str) -> None:
     (RESULTS / f"{part}.jsonl").unlink(missing_ok=True)
 
 
+def forget(part: str, **which: Any) -> None:
+    """Forget the lines of a part whose figures are these, before what takes their place is recorded."""
+    kept = [line for line in read(part) if any(line.get(key) != value for key, value in which.items())]
+    if (RESULTS / f"{part}.jsonl").exists():
+        (RESULTS / f"{part}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+
+
 def taken(part: str) -> str:
     """All that is recorded of a part, to be put back should measuring it anew give nothing."""
     path = RESULTS / f"{part}.jsonl"

@@ -1,9 +1,11 @@
 """Policies that decide nodes side by side, live: a load of World Cup's shape, compressed, on a cluster of workers.
 
-Usage: uncertainty_live.py CAPACITY.mst.toml [--trace CSV] [--window A:B] [--seconds S] [--policies a,b] [--runs N]
-                           [--cycle S] [--interval S] [--full SHARE]
+Usage: uncertainty_live.py [CAPACITY.mst.toml] [--trace CSV] [--window A:B] [--seconds S] [--policies a,b] [--runs N]
+                           [--cycle S] [--interval S] [--full SHARE] [--keep DIR]
 
-CAPACITY is what `sluicegate profile APP --mst` wrote; it names the application. The trace's rates (one a minute;
+CAPACITY (mst-curves/grep_waiting.mst.toml) is what `mst_curves.py` or `sluicegate profile APP --mst` wrote; it names
+the application. Where there is no such file, 1, 2 and 4 nodes are measured first, in some four minutes. A cycle is
+longer than a node takes to be warm, as in the paper (2 of 10 minutes there). The trace's rates (one a minute;
 without one, a generated day with two matches) from minute A to B are averaged into steps of two seconds and scaled so
 that the peak takes ``--full`` of what the largest measured size sustains: at 0.7 a curve that is taken as certain wants
 a node less than one with its error. The minutes before the window, stretched like it, are the history that every
@@ -12,9 +14,9 @@ the start. (A window that begins sooner leaves that much less history, and polic
 until ARMA has 100 steps.) Every policy starts on one node, is told the same file, history, cycle and start-up time, and
 runs on a cluster of its own. Nothing is compared with the paper's levels: there are few nodes here and not 128.
 
-    on time   share of looks at which less than ``LATE_S`` of the present load waits
+    on time   share of looks while the load comes at which less than ``LATE_S`` of it waits
     kept      share of rows in windows in which the promised latency was kept
-    cost      node-seconds over those of the largest size held all the time
+    cost      node-seconds over those of the largest size held as long as the load comes
     backlog   rows that wait: the most, and the mean over looks
 """
 
@@ -40,6 +42,7 @@ from sluicegate.config.trace_file import read_trace
 from sluicegate.control.settings import Timing
 from sluicegate.domain import Shape
 from sluicegate.lab.apps.catalogue import app_named
+from sluicegate.lab.profile.mst import MstSettings, measure_mst
 from sluicegate.lab.reproduce.eight_workloads import Floats, world_cup
 from sluicegate.lab.running.load import Load
 from sluicegate.lab.running.outcome import Outcome
@@ -56,23 +59,24 @@ POLICIES = "uncertainty-0,uncertainty-3,uncertainty-4,uncertainty-5,uncertainty-
 LATE_S, STEP_S, FULL = 5.0, 2.0, 0.7
 """Rows for so many seconds are late; a step of the load; the peak's share of what the largest size sustains."""
 WINDOW, HISTORY_STEPS = "850:1030", 100
+CAPACITY, MEASURED, MINUTES = Path("mst-curves/grep_waiting.mst.toml"), (1, 2, 4), 4.0
 _DAY = 1440
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("capacity", type=Path)
+    parser.add_argument("capacity", type=Path, nargs="?", default=CAPACITY)
     parser.add_argument("--trace", type=Path)
     parser.add_argument("--window", default=WINDOW, help="minutes of the trace")
-    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--seconds", type=float, default=240.0)
     parser.add_argument("--policies", default=POLICIES)
     parser.add_argument("--runs", type=int, default=1)
-    parser.add_argument("--cycle", type=float, default=10.0)
+    parser.add_argument("--cycle", type=float, default=30.0)
     parser.add_argument("--interval", type=float, default=1.0)
     parser.add_argument("--full", type=float, default=FULL)
     parser.add_argument("--keep", type=Path, help="where the decisions of each run are kept, by policy and run")
     given = parser.parse_args()
-    file = read_capacity_file(given.capacity)
+    file = curve_in(given.capacity)
     step_s = Timing(given.interval, 0.0, given.cycle).step_s(cycles=True)
     load, peak_per_s = load_of(given.trace, given.seconds, file, given.window, given.full)
     before = history_of(given.trace, given.seconds, file, given.window, step_s, given.full)
@@ -95,6 +99,19 @@ def main() -> None:
     print("\nmedians")
     for policy, several in found.items():
         print(shown(policy, several))
+
+
+def curve_in(path: Path) -> CapacityFile:
+    """What nodes sustain, by the file; without one it is measured, as ``mst_curves.py`` does, and put there."""
+    if path.exists():
+        return read_capacity_file(path)
+    app = path.name.removesuffix(".mst.toml")
+    if path.name == app:
+        raise SystemExit(f"{path}: no such file; name it APP.mst.toml, such as {CAPACITY}, to have it measured")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    print(f"{path} is not there: measuring {app} on 1, 2 and 4 nodes", flush=True)
+    settings = MstSettings(batch_s=1.0, delta=0.1, validate=False)
+    return measure_mst(app_named(app), MEASURED, MINUTES, path.parent, lambda text: print(f"  {text}"), settings).file
 
 
 def load_of(
@@ -209,7 +226,7 @@ def _no_rows(folder: str, names: list[str]) -> list[str]:
 
 
 def figures(outcome: Outcome, fleet: list[dict[str, Any]], most: int) -> dict[str, Any]:
-    ticks = [tick for tick in outcome.ticks if tick["arrivals_per_s"] is not None]
+    ticks = while_loaded(outcome.ticks)
     late = [float(t["backlog_rows"] or 0.0) > LATE_S * max(float(t["arrivals_per_s"]), 1.0) for t in ticks]
     nodes = [(float(t["at_s"]), int(t["executors"] or 1)) for t in ticks]
     spans = [(after - at, n) for (at, n), (after, _) in pairwise(nodes)]
@@ -229,6 +246,17 @@ def figures(outcome: Outcome, fleet: list[dict[str, Any]], most: int) -> dict[st
         "mean_s": outcome.mean_s,
         "load_average": round(os.getloadavg()[0], 1),
     }
+
+
+def while_loaded(ticks: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The looks from the first to the last at which rows came: how long the rest takes to drain is not on trial.
+
+    >>> ticks = [{"at_s": at, "arrivals_per_s": rate} for at, rate in enumerate([None, 9.0, 0.0, 7.0, 0.0])]
+    >>> [tick["at_s"] for tick in while_loaded(ticks)], while_loaded(ticks[:1])
+    ([1, 2, 3], [])
+    """
+    coming = [at for at, tick in enumerate(ticks) if (tick["arrivals_per_s"] or 0.0) > 0]
+    return [t for t in ticks[coming[0] : coming[-1] + 1] if t["arrivals_per_s"] is not None] if coming else []
 
 
 def moves_in(decisions: Sequence[Mapping[str, Any]]) -> int:

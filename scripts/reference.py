@@ -36,7 +36,7 @@ ATTACH_KEYS: Mapping[str, Key] = MappingProxyType(
         "slo": Key("none", "The promise of all queries: `p95=10s`, `mean=2s`, several with commas. None: it observes."),
         "query.NAME.slo": Key("`slo`", "The promise of one query, by its `queryName`; `none` leaves it alone."),
         "executors": Key("not moved", "`LEAST:MOST` executors."),
-        "policy": Key("`sluicegate`", "Who decides, by name (`sluicegate policies`)."),
+        "policy": Key("`sluicegate`", "The policy, by name (`sluicegate policies`)."),
         "observe": Key("`false`", "`true`: measure and advise, move nothing."),
         "pace": Key("`false`", "`true`: trigger intervals and read limits may be moved too."),
         "split": Key("`false`", "`true`: sources may be read in more tasks than they give; order in a batch changes."),

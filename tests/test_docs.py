@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "sluicegate"
 MODELS = ROOT / "docs" / "models"
 INDEX = MODELS / "index.md"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 PAGES = sorted(MODELS.glob("*.md"))
 EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
@@ -46,10 +47,21 @@ def test_the_examples_of_a_page_give_what_it_prints(page: Path) -> None:
     assert not result.failed, "".join(report)
 
 
-@pytest.mark.parametrize("page", [*PAGES, *sorted((ROOT / "docs" / "papers").glob("*.md"))], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [*PAGES, *sorted((ROOT / "docs" / "papers").glob("*.md")), ARCHITECTURE], ids=lambda page: page.stem
+)
 def test_every_file_that_a_page_names_exists(page: Path) -> None:
-    named = re.findall(r"`([\w./]+\.(?:py|md|toml))`", text(page))
-    assert [name for name in named if not any((base / name).is_file() for base in (ROOT, SOURCE))] == []
+    named = re.findall(r"`([\w./]+(?:\.(?:py|md|toml)|/))`", text(page))
+    assert [name for name in named if not any((base / name).exists() for base in (ROOT, SOURCE))] == []
+
+
+def test_the_table_of_packages_is_within_a_tenth_of_the_tree() -> None:
+    rows = re.findall(r"^\|[^|]*\|[^|]*\| ([^|]+) \| (\d+), ([\d,]+) \|", text(ARCHITECTURE), re.MULTILINE)
+    assert len(rows) == 6
+    for packages, files, lines in rows:
+        sources = [path for name in re.findall(r"`(\w+)`", packages) for path in (SOURCE / name).rglob("*.py")]
+        assert len(sources) == pytest.approx(int(files), rel=0.1), packages
+        assert sum(text(path).count("\n") for path in sources) == pytest.approx(int(lines.replace(",", "")), rel=0.1)
 
 
 @EVERY_PAGE
@@ -67,7 +79,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_the_index_leads_to_every_page() -> None:
     assert [page.name for page in PAGES if page != INDEX and f"({page.name})" not in text(INDEX)] == []
-    assert "(models/index.md)" in text(ROOT / "docs" / "architecture.md")
+    assert "(models/index.md)" in text(ARCHITECTURE)
 
 
 REFUSALS = set(re.findall(r'Refusal\(\s*"([^"]+)"', text(SOURCE / "control" / "governor.py")))

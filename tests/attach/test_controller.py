@@ -291,7 +291,7 @@ def test_many_state_partitions_for_little_state_are_named_with_the_gain_to_expec
     told = capsys.readouterr().out.replace("\n", " ")
     assert "200 state partitions hold 40 rows: `sluicegate repartition CHECKPOINT 8`" in told
     assert "saves about 0.38 s of a batch's" in told
-    assert "spark.sluicegate.sol is no setting" in told
+    assert "spark.sluicegate.sol is not a setting" in told
 
 
 def test_executors_that_do_not_come_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -303,7 +303,7 @@ def test_executors_that_do_not_come_are_said(tmp_path: Path, capsys: pytest.Capt
         driver.write(T0 + 2.0 * look, {"clicks": 500.0}, {"clicks": 4}, executors=2)
         controller.step(T0 + 2.0 * look)
     assert sluicegate(["status", str(driver.folder)]) == 0
-    assert "4 executors are wanted and 2 are there" in capsys.readouterr().out.replace("\n", " ")
+    assert "4 executors are requested and 2 are there" in capsys.readouterr().out.replace("\n", " ")
 
 
 def test_a_query_that_failed_and_is_started_again_goes_on_with_its_plan(tmp_path: Path) -> None:

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+import uncertainty_live
 from mst_curves import predicted
-from sluicegate.config.capacity_file import CapacityFile, CapacityPoint
+from sluicegate.config.capacity_file import CapacityFile, CapacityPoint, capacity_text
 from sluicegate.lab.profile.mst import MstMeasured
+from sluicegate.lab.running.app import App
 from sluicegate.model.mst import choose_model
-from uncertainty_live import FULL, WINDOW, history_of, load_of, nodes_of
+from uncertainty_live import FULL, WINDOW, curve_in, history_of, load_of, nodes_of, while_loaded
 
 LINE = CapacityFile(tuple(CapacityPoint(m, 100.0 * m, 3.0, (97.0 * m, 103.0 * m)) for m in (1, 2, 4)), "grep_waiting")
 
@@ -56,3 +58,31 @@ def test_twice_the_largest_size_is_predicted_from_the_others_alone() -> None:
     assert (found["twice"], found["measured_per_s"]) == (8, 600.0)
     assert found["predicted_per_s"] == pytest.approx(800.0, rel=0.05)
     assert found["within_10_percent"] is False
+
+
+def test_draining_what_is_left_counts_neither_as_late_nor_as_cost() -> None:
+    rates = [None, 0.0, 40.0, 0.0, 60.0, 0.0, 0.0]
+    ticks = [{"at_s": float(at), "arrivals_per_s": rate} for at, rate in enumerate(rates)]
+    assert [tick["at_s"] for tick in while_loaded(ticks)] == [2.0, 3.0, 4.0]
+    assert while_loaded(ticks[:2]) == []
+
+
+def test_a_curve_that_is_not_there_is_measured_and_one_that_is_there_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a clean clone the documented command needs nothing before it."""
+    asked: list[tuple[str, tuple[int, ...], Path]] = []
+
+    def measured(app: App, nodes: tuple[int, ...], minutes: float, out: Path, *_: object) -> MstMeasured:
+        asked.append((app.name, nodes, out))
+        return MstMeasured(LINE, out / "x", choose_model(LINE.samples("training")), (), "")
+
+    monkeypatch.setattr(uncertainty_live, "measure_mst", measured)
+    path = tmp_path / "curves" / "grep_waiting.mst.toml"
+    assert curve_in(path) == LINE
+    assert asked == [("grep_waiting", (1, 2, 4), path.parent)]
+    path.write_text(capacity_text(LINE), encoding="utf-8")
+    assert curve_in(path) == LINE
+    assert len(asked) == 1
+    with pytest.raises(SystemExit, match=r"name it APP.mst.toml"):
+        curve_in(tmp_path / "other.toml")

@@ -10,6 +10,7 @@ import pytest
 
 import bench
 import drs_speed
+import mst_curves
 import page
 import results
 import scale
@@ -136,3 +137,38 @@ def test_the_simulator_is_far_faster_than_simpy() -> None:
         )
     )
     assert ours / theirs >= 10
+
+
+def test_r2_of_a_model_is_held_against_r2_of_the_plan() -> None:
+    """Two rates far apart give a high R^2 whatever is predicted."""
+    verdict = next(section.verdict for section in SECTIONS if section.part == "model_driven")
+    assert verdict is not None
+    pairs = [(60.0, 60.0, 55.0), (60.0, 60.0, 60.0), (180.0, 132.0, 180.0), (180.0, 180.0, 160.0)]
+    lines = [
+        {"pair": "MBA+SAM", "planned_per_s": plan, "predicted_per_s": told, "reached_per_s": seen}
+        for plan, told, seen in pairs
+    ]
+    said = verdict(lines)
+    assert "it says nothing of the model" in said
+    assert "the model foresees less than planned in 1 of the runs" in said
+    lines[2]["reached_per_s"] = 130.0
+    assert "it says nothing of the model" not in verdict(lines)
+
+
+def test_an_application_measured_again_takes_the_place_of_what_was_known_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that did not settle this time takes the place of failures alone."""
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+
+    def known() -> list[tuple[str, float | None]]:
+        return [(line["app"], line.get("off")) for line in results.read("mst")]
+
+    mst_curves.recorded({"app": "vht_waiting", "problem": "did not settle"})
+    mst_curves.recorded({"app": "grep_waiting", "off": 0.2})
+    mst_curves.recorded({"app": "vht_waiting", "off": 0.1})
+    assert known() == [("grep_waiting", 0.2), ("vht_waiting", 0.1)]
+    mst_curves.recorded({"app": "grep_waiting", "off": 0.05})
+    mst_curves.recorded({"app": "vht_waiting", "problem": "did not settle"})
+    mst_curves.recorded({"app": "vht_waiting", "problem": "did not settle again"})
+    assert known() == [("vht_waiting", 0.1), ("grep_waiting", 0.05), ("vht_waiting", None)]

@@ -92,7 +92,7 @@ def test_the_lines_of_a_run_say_when_an_operator_fails_and_when_it_works_again(t
     assert told == [
         "rank: batch 7 fails since N s, tried once: E: e, being tried again",
         "rank: batch 7 fails since N s, tried 2 times: E: e, being tried again",
-        "rank: works again after N s",
+        "rank: recovered after N s",
     ]
 
 
@@ -162,7 +162,7 @@ def test_explain_tells_what_was_seen_why_and_what_came_of_it(folder: Path, capsy
         "from 2 to 5 processors",
         "540 rows/s came in",
         "with 90% certainty",
-        "fewer are taken only once fewer have been enough",
+        "removed only once fewer have sufficed",
         "predicted: a mean latency of 2.9 s",
         "observations after it",
     ):

@@ -112,7 +112,7 @@ def test_no_escalation_when_more_did_not_help() -> None:
     again = replace(ask({"a": 4}, {"a": 8}, now_s=1100.0), late=1.5)
     refused = decide(again, rules, ledger)
     assert rule(refused) == "no escalation"
-    assert "4 processors were given 100 s ago and latency stayed at 1.50x its bound" in refused.refusals[-1].why
+    assert "raised to 4 processors 100 s ago and latency stayed at 1.50x its bound" in refused.refusals[-1].why
     assert decide(replace(again, late=1.2), rules, ledger).rescales, "it helped: go on"
     assert decide(replace(again, arrivals_per_s=150.0), rules, ledger).rescales, "the load grew: go on"
     assert decide(replace(again, want={"a": 3}), replace(rules, settle_down_s=0), ledger).rescales, (

@@ -37,7 +37,7 @@ def test_more_groups_are_asked_for_once_more_tasks_were_wanted_for_a_while() -> 
     assert changes == ()
     asked, kept, changes, notes = with_group_counts(asked, situation(7.0, 4), {"count": 6})
     assert (asked["count"].count, kept["count"], changes[0].want) == (12, 4, "12")
-    assert notes[0].why == "count: 6 tasks wanted, 4 until its state is in 12 groups (asked 0 s ago)"
+    assert notes[0].why == "count: 6 tasks wanted, 4 until its state is in 12 groups (requested 0 s ago)"
     asked, _, changes, _ = with_group_counts(asked, situation(20.0, 4), {"count": 6})
     assert changes == (), "it is asked once"
     asked, kept, changes, notes = with_group_counts(asked, situation(30.0, 12), {"count": 6})

@@ -65,11 +65,14 @@ def test_two_partitions_are_read_in_six_tasks_in_one_and_in_two_again(
         after({name: {"processors": 0, "spread": 6} for name in ("read", "counted")}, 6)
         after({name: {"processors": 0, "stages": {"scan": 1}} for name in ("read", "counted")}, 1)
         after({}, PARTITIONS)
-        limited = {"processors": 0, "pace_s": 0.0, "most_rows": 20}
-        write_plan(record, {"read": limited})
-        numbers.send(200)
-        queries[0].processAllAvailable()
-        assert until(lambda: [batch["rows"] for batch in batches(record, "read")[-5:]] == [20] * 5)
+        write_plan(record, {"read": {"processors": 0, "pace_s": 0.0, "most_rows": 20}})
+
+        def limited() -> bool:
+            numbers.send(200)
+            queries[0].processAllAvailable()
+            return [batch["rows"] for batch in batches(record, "read")[-5:]] == [20] * 5
+
+        assert until(limited)
         queries[1].processAllAvailable()
     finally:
         for query in queries:

@@ -134,6 +134,13 @@ def test_a_relaxed_pipeline_gives_processors_back() -> None:
     assert total(running(VLD, 13.0, [15, 15, 5], 1.5, goal)) < 35
 
 
+def test_a_model_that_overestimates_does_not_add_where_the_measured_time_asks_for_fewer() -> None:
+    """Service of 0.7 s a stage is above T_max by the model; 0.2 s are measured, below T_min."""
+    goal = Goal(mean_s=1.0, relaxed_s=0.45)
+    for rate in (13.0, 1e-6):
+        assert total(running(VLD, rate, [15, 15, 5], 0.2, goal)) < 35
+
+
 def test_removing_never_goes_below_what_keeps_up() -> None:
     goal = Goal(mean_s=1e6, relaxed_s=9e5)
     _, proposal = Drs().propose(None, running(VLD, 13.0, [10, 11, 1], 1.5, goal))

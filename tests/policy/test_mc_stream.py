@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -251,6 +252,44 @@ def test_another_load_begins_a_new_trial() -> None:
     anew, why = done.after(50.0, Measurement(200.0, 150.0, 2.0), 5.0, 0.01, 64)
     assert (anew.m, anew.done) == (4, False)
     assert why == "the load is another: 4 instances are measured anew"
+
+
+def test_less_load_begins_a_new_trial_from_its_part_of_the_instances() -> None:
+    """Trials only raise: from the best number so far none would ever be given back."""
+    done = InstanceTrial(8, 0.0, 8, Measurement(400.0, 400.0, 1.0), step=0)
+    anew, _ = done.after(50.0, Measurement(100.0, 100.0, 1.0), 5.0, 0.01, 64)
+    assert (anew.m, anew.best, anew.done) == (2, 2, False)
+
+
+def test_a_trial_goes_by_all_looks_at_a_number_not_by_the_last() -> None:
+    """In batches of 2 s every other look sees no row come out; four instances carry twice what two do."""
+    trial, now_s = InstanceTrial(2, 0.0, 2), 0.0
+    for _ in range(20):
+        now_s += 1.0
+        carried = 2 * min(400.0, 100.0 * trial.m) if now_s % 2 else 0.0
+        trial, _ = trial.after(now_s, Measurement(400.0, carried, 3.0), 8.0, 0.01, 4)
+    assert trial.best >= 3
+
+
+def test_a_trial_does_not_grow_by_noise() -> None:
+    dice = np.random.default_rng(3)
+    trial, now_s = InstanceTrial(4, 0.0, 4), 0.0
+    for _ in range(400):
+        now_s += 1.0
+        scattered = Measurement(100.0, float(dice.normal(100.0, 20.0)), float(dice.normal(1.0, 0.2)))
+        trial, _ = trial.after(now_s, scattered, 10.0, 0.01, 64)
+    assert trial.done
+    assert trial.best <= 6
+
+
+def test_what_waits_beyond_the_bound_of_the_queues_is_load() -> None:
+    topology = top_n()
+    running = dict.fromkeys(topology.names, 2)
+    calm = seen(topology, 1000.0, running, {"reader": (100.0, 100.0)})
+    behind = seen(topology, 1000.0, running, {"reader": (5512.0, 5512.0)})  # 10,000 rows beyond 512 each
+    assert POLICY.propose(None, calm)[1].processors["reader"] < POLICY.propose(None, behind)[1].processors["reader"]
+    twice, _ = McStream().instances(situation_at(topology, 2000.0))
+    assert McStream().instances(behind)[0]["reader"] == twice["reader"]
 
 
 def test_shares_are_withdrawn_once_the_instances_are_equally_fast_again() -> None:

@@ -138,7 +138,7 @@ def test_batches_start_more_rarely_before_anything_else() -> None:
 def test_cores_that_cannot_do_are_said_to_be_short_and_how_many_would_do() -> None:
     processors, _, said, more = planned(Cores(0.25, 0.05, {"a": 0.018}, 2.0, 2.0), running=2)
     assert processors["a"] <= 2
-    assert said == ["cores are short: batches need 3 cores, there are 2; 4 cores would do"]
+    assert said == ["cores are short: batches need 3 cores, there are 2; 4 would suffice"]
     assert more == 0
 
 
@@ -146,7 +146,7 @@ def test_where_nodes_can_be_had_another_is_asked_for() -> None:
     fleet = FleetSeen(Shape(2, 1, 8), (ExecutorSeen("h", 2),), (NodeSeen("n", 2, "h"),), 1)
     _, _, said, more = planned(Cores(0.25, 0.05, {"a": 0.018}, 2.0, 2.0, each=2.0), 2, fleet)
     assert more == 1
-    assert said[0].endswith("4 cores would do: 1 more nodes")
+    assert said[0].endswith("4 would suffice: 1 more nodes")
 
 
 def test_counts_stay_whole_numbers() -> None:

@@ -45,7 +45,7 @@ def test_what_was_kept_what_it_cost_and_every_reason_are_on_it(folder: Path) -> 
 def test_a_run_that_goes_on_is_judged_by_its_looks(folder: Path) -> None:
     (folder / "outcome.json").unlink()
     page = run_page(read_record(folder))
-    assert "of looks so far" in page
+    assert "of observations so far" in page
     assert "so far" in page
 
 

@@ -3,12 +3,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.edges.edge import DurableEdge
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.spoiled import EdgeSpoiled
+from sluicegate.spark.pipeline import batch_writer
 from sluicegate.spark.pipeline.batch_writer import BatchWriter, _told_sums
 
 SCHEMA = '{"type":"struct","fields":[]}'
@@ -63,3 +66,73 @@ def test_sums_that_two_attempts_of_a_task_tell_differently_are_computed_from_the
         (tmp_path / f"_sums-{attempt}").write_text(lines)
     assert _told_sums(tmp_path) == {"b.parquet": (5, "z")}
     assert list(tmp_path.iterdir()) == []
+
+
+class Tasks:
+    """Writes a batch as Spark's tasks do, each telling what it wrote, and remembers where."""
+
+    def __init__(self, *attempts: tuple[str, dict[str, int]]) -> None:
+        self.attempts, self.wrote_to = attempts, list[Path]()
+
+    def __call__(self, batch: object, folder: Path, passing: bool, by_output: bool = False) -> None:
+        self.wrote_to.append(folder)
+        folder.mkdir(parents=True)
+        for attempt, files in self.attempts:
+            lines = []
+            for name, rows in files.items():
+                if rows:
+                    pq.write_table(pa.table({"id": list(range(rows))}), folder / name)
+                size = (folder / name).stat().st_size if rows else 1
+                lines.append(f"{name}\t{size}\tsums\n")
+            (folder / f"_sums-attempt_1_0001_m_{attempt}").write_text("".join(lines))
+
+
+def _one_output(folder: Path, tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> BatchWriter:
+    made = writer(folder, "")
+    monkeypatch.setattr(batch_writer, "_save", tasks)
+    return made
+
+
+def test_a_task_that_comes_back_late_cannot_touch_what_is_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hadoop's committer deletes the file of another attempt before it renames its own: all paths that it knows."""
+    tasks = Tasks(("000000_0", {"a.parquet": 3}))
+    made = _one_output(tmp_path, tasks, monkeypatch)
+    files = made._files(None, 4)[""]  # type: ignore[arg-type]
+    for folder in tasks.wrote_to:
+        for path in folder.glob("*"):
+            path.unlink()
+    assert [(file.rows, (made.writes[""].folder / file.path).exists()) for file in files] == [(3, True)]
+
+
+@pytest.mark.parametrize(
+    "attempts",
+    [
+        # a file that is told and was deleted
+        [("000000_0", {"a.parquet": 3, "b.parquet": 0})],
+        # two attempts, of which the first drew other rows
+        [("000000_0", {"a.parquet": 3, "b.parquet": 2}), ("000000_7", {"a.parquet": 3})],
+    ],
+)
+def test_a_batch_whose_tasks_were_lost_while_they_committed_runs_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attempts: list[tuple[str, dict[str, int]]]
+) -> None:
+    made = _one_output(tmp_path, Tasks(*attempts), monkeypatch)
+    with pytest.raises(OSError, match=r"executor was lost while its task wrote 4-.*: the batch runs again"):
+        made._files(None, 4)  # type: ignore[arg-type]
+    assert homes(made.writes[""]) == []
+
+
+def test_a_file_that_no_task_told_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An executor killed while its task moved its files: the sums were to come after them."""
+    tasks = Tasks(("000000_0", {"a.parquet": 3}))
+
+    def save(batch: object, folder: Path, passing: bool, by_output: bool = False) -> None:
+        tasks(batch, folder, passing)
+        pq.write_table(pa.table({"id": [9]}), folder / "left.parquet")
+
+    made = writer(tmp_path, "")
+    monkeypatch.setattr(batch_writer, "_save", save)
+    with pytest.raises(OSError, match="runs again"):
+        made._files(None, 4)  # type: ignore[arg-type]

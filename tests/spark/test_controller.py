@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sluicegate.domain import ExecutorSeen, FleetSeen, Shape
+from sluicegate.domain import ExecutorSeen, FleetSeen, OperatorObservation, Shape
 from sluicegate.domain.births import Births
 from sluicegate.errors import BadInput
 from sluicegate.runlog.batch_log import BatchRecord, append_line
@@ -189,8 +189,8 @@ def test_rows_that_no_batch_has_taken_are_the_queue_and_little_holds(pipeline: P
     assert seen.of("work").sojourn_s == pytest.approx(0.4)
 
 
-def test_a_saturated_operator_and_the_queues_of_its_instances_are_measured(pipeline: Pipeline) -> None:
-    """Two tasks, one of half the speed, that never wait for rows, and 40 rows on the edge that no batch has taken."""
+def never_pausing(pipeline: Pipeline, work_s: float, task_s: tuple[float, ...] = ()) -> OperatorObservation:
+    """Three batches of a second, of 100 rows by two tasks, one after the other, and 40 rows that no batch has taken."""
     observer = Observer.of(pipeline.layout, GRAPH)
     PlanFile(pipeline.layout.plan).write(PlanInForce(2, {"work": OperatorPlan(2)}))
     observer.observe(1000.0)
@@ -201,14 +201,26 @@ def test_a_saturated_operator_and_the_queues_of_its_instances_are_measured(pipel
         offset = json.dumps({"edge": "rows", "next": batch + 1})
         (pipeline.layout.checkpoint("work") / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{offset}")
         end_s = 1001.0 + batch
-        one = BatchRecord(batch, end_s - 1.0, end_s, 1.0, 100, 100, 2, end_s - 1.0, Births(), work_s=1.5)
-        one = replace(one, task_s=(0.5, 1.0), task_rows=(50, 50))
+        one = BatchRecord(batch, end_s - 1.0, end_s, 1.0, 100, 100, 2, end_s - 1.0, Births(), work_s=work_s)
+        one = replace(one, task_s=task_s, task_rows=(50,) * len(task_s))
         append_line(pipeline.layout.batches("work"), one.to_json())
     FolderEdge(pipeline.layout.edge("rows")).publish(3, [DataFile("data/3-x/part-0.parquet", 40)], Births(), 1003.0)
-    seen = observer.observe(1003.0).of("work")
+    return observer.observe(1003.0).of("work")
+
+
+def test_a_saturated_operator_and_the_queues_of_its_instances_are_measured(pipeline: Pipeline) -> None:
+    """Two tasks, one of half the speed, that never wait for rows."""
+    seen = never_pausing(pipeline, work_s=1.5, task_s=(0.5, 1.0))
     assert seen.saturated_per_s == pytest.approx(100.0)
     # an equal part of the 40 rows each; the slow one still had half of its 50 when the other was done
     assert seen.instance_queues == (20.0, 45.0)
+
+
+def test_batches_without_a_pause_that_are_mostly_overhead_are_not_the_most_that_is_carried(pipeline: Pipeline) -> None:
+    """Rows come all the time, so that batches of a tenth of the capacity follow one another and rows always wait."""
+    seen = never_pausing(pipeline, work_s=0.2)
+    assert (seen.utilisation, seen.queue_rows) == (1.0, 40.0)
+    assert seen.saturated_per_s is None
 
 
 def test_an_even_load_is_measured_evenly_although_its_lumps_fall_unevenly_between_looks(pipeline: Pipeline) -> None:
@@ -326,7 +338,7 @@ def test_a_controller_that_cannot_start_is_an_error_with_the_last_line_of_its_lo
         ({"slo": ("mean=0s",)}, "mean_s"),
         ({"policy": "slucegate"}, "did you mean 'sluicegate'"),
         ({"policy": None}, "give its name"),
-        ({"policy": "hindsight"}, "needs the load to come"),
+        ({"policy": "hindsight"}, "needs the future load"),
         ({"budget": 0}, "at least 1 processor"),
         ({"budget": -3}, "at least 1 processor"),
         ({"budget": 2.5}, "at least 1 processor"),

@@ -152,8 +152,8 @@ def test_whose_fault_a_failure_is(text: str, fault: Fault) -> None:
 
 @pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.CODE])
 def test_only_code_is_to_be_mended_in_the_code(fault: Fault) -> None:
-    assert "mend its code" not in str(OperatorFailed("count", 7, "it fails", fault))
-    assert "mend its code" in str(OperatorFailed("count", 7, "it fails", Fault.CODE))
+    assert "fix its code" not in str(OperatorFailed("count", 7, "it fails", fault))
+    assert "fix its code" in str(OperatorFailed("count", 7, "it fails", Fault.CODE))
 
 
 def test_a_service_is_tried_for_ever_with_growing_pauses(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_the_users_limit_ends_it(tmp_path: Path) -> None:
     assert not recovery.failed("call", 3, failure, 100.0).stopped
     assert not recovery.failed("call", 3, failure, 109.0).stopped
     assert recovery.failed("call", 3, failure, 110.0).stopped
-    assert "bring that back" in str(recovery.stopped["call"])
+    assert "restore that service" in str(recovery.stopped["call"])
 
 
 def test_the_same_error_at_the_same_batch_stops_and_others_do_not(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_a_host_counts_for_all_of_its_executors() -> None:
 def test_nothing_is_placed_while_some_have_no_slot() -> None:
     places, why = places_on(fleet_on(a=2, b=1), 2, 2)
     assert places == {}
-    assert why.startswith("places are Spark's choice: o1: an instance needs 100.0% CPU")
+    assert why.startswith("Spark chooses the hosts: o1: an instance needs 100.0% CPU")
 
 
 def test_tasks_stay_off_executors_that_are_not_warm_yet() -> None:

@@ -260,7 +260,7 @@ def test_wrong_code_stops_its_operator_alone_and_is_raised_where_asked(spark: Sp
         assert stopped.line(time.time()) == "bad: stopped at batch 1, tried 7 times: TypeError: 13 is no number of mine"
     with start(build(), spark, tmp_path, retry_for_s=0, when_stopped="raise") as running:
         assert wait_until(lambda: "bad" in running.stopped, 30.0, 0.1)
-        with pytest.raises(OperatorFailed, match="nothing is lost: mend its code"):
+        with pytest.raises(OperatorFailed, match="nothing is lost: fix its code"):
             running.check()
     with start(build(lambda batches: batches), spark, tmp_path) as running:
         running.drain()
@@ -281,7 +281,7 @@ def test_a_deleted_file_is_the_folders_fault_and_not_the_codes(spark: SparkSessi
             running.drain()
     told = str(failed.value)
     assert "\n" not in told
-    assert "mend its code" not in told
+    assert "fix its code" not in told
     assert "restore" in told
 
 

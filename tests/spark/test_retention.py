@@ -14,10 +14,15 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from sluicegate.domain.births import Births
 from sluicegate.errors import BadInput
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.edges.kept import listed
+from sluicegate.spark.edges.manifest import DataFile
 from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.graph import Node, RunningGraph
+from sluicegate.spark.pipeline.retention import Retention
 from sluicegate.spark.pipeline.runtime import Running, start
 
 KEEP_S = 2.0
@@ -161,3 +166,45 @@ def test_of_two_sinks_of_a_stream_the_longer_counts() -> None:
     assert graph(False, True).keep_s == {}
     assert graph(False).keep_s == {"a": 0.0}
     assert math.isclose(RunningGraph.from_json(graph("1h").to_json()).keep_s["a"], 3600.0)
+
+
+HOUR_S, KEPT_S = 3600.0, 60.0
+SHOP = RunningGraph(
+    "shop", ("rows",), (Node("count", ("rows",), ("counts",), False, 1, True, None),), ("rows",), {"rows": KEPT_S}
+)
+ALL_TAKEN = {"count": {"rows": 3}}
+
+
+def _published_at(folder: Path, *at_s: float) -> FolderEdge:
+    edge = FolderEdge(Layout(folder).edge("rows"))
+    edge.create('{"type":"struct","fields":[]}')
+    for number, published_s in enumerate(at_s):
+        edge.publish(number, (DataFile(f"data/{number}-x/a.parquet", 5),), Births(), published_s)
+    return edge
+
+
+def test_a_clock_that_is_wrong_for_a_while_deletes_no_rows(tmp_path: Path) -> None:
+    """Stepped by an hour, forth and back, while rows are a second old."""
+    edge = _published_at(tmp_path, 1000.0, 1000.5, 1001.0)
+    retention = Retention(Layout(tmp_path), SHOP)
+    for elapsed_s, wrong_s in ((0.0, 0.0), (2.0, HOUR_S), (30.0, HOUR_S), (31.0, 0.0), (32.0, -HOUR_S), (33.0, 0.0)):
+        retention.clean(ALL_TAKEN, 1001.0 + elapsed_s + wrong_s, elapsed_s)
+        assert edge.numbers() == [0, 1, 2]
+
+
+def test_a_clock_that_was_put_right_lets_rows_expire(tmp_path: Path) -> None:
+    """A machine that began without the time: once its clock has been right for as long as rows stay, they leave."""
+    right_s = 1.8e9
+    edge = _published_at(tmp_path, 1000.0, right_s + 1.0, right_s + 3.0)
+    retention = Retention(Layout(tmp_path), SHOP)
+    stays_s = 2.0 * KEPT_S  # as long again as it is kept
+    looks = ((0.0, [0, 1, 2]), (KEPT_S, [0, 1, 2]), (KEPT_S + stays_s - 1.0, [1, 2]), (KEPT_S + stays_s, [2]))
+    for elapsed_s, left in looks:
+        retention.clean(ALL_TAKEN, right_s + elapsed_s if elapsed_s else 1001.0, elapsed_s)
+        assert edge.numbers() == left
+
+
+def test_rows_published_while_the_clock_was_back_are_read_as_long_as_those_before_them(tmp_path: Path) -> None:
+    now_s = time.time()
+    edge = _published_at(tmp_path, now_s - 5 * KEPT_S, now_s - 10.0, now_s - HOUR_S, now_s - 1.0)
+    assert [manifest.number for manifest in listed(edge, KEPT_S)] == [1, 2, 3]

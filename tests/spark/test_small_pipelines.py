@@ -63,7 +63,7 @@ def test_a_poison_row_stops_its_operator_and_mended_code_goes_on_with_that_very_
             running.drain()
     # the batch takes what is there: one of the two manifests, or both
     said = r"operator 'work' failed at batch 1: Poison: row 13 \(its rows: edge 'lines', manifests? 1( to 2)?\)"
-    assert re.match(said + "; nothing is lost: mend", str(failed.value))
+    assert re.match(said + "; nothing is lost: fix", str(failed.value))
     (told,) = [text for text in running.restarts if "connect" not in text]
     assert re.fullmatch(r"work: batch 1 failed \(Poison: row 13\) \d times in \d+ s, stopped", told)
     assert ids_of(read_stream(spark, folder, "work")) == list(range(10))

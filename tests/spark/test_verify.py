@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from tests.spark.small_pipelines import numbers
 
 from sluicegate.cli.app import run
 from sluicegate.errors import BadInput
+from sluicegate.runlog.layout import Layout
 from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.graph import read_graph
 from sluicegate.spark.pipeline.runtime import Running, start
 from sluicegate.spark.pipeline.verify import verify
 
@@ -113,6 +116,22 @@ def test_what_is_repaired_resumes_exactly(spark: SparkSession, folder: Path) -> 
         for row in running.read("count").collect():
             latest[row["key"]] = max(latest.get(row["key"], 0), row["count"])
     assert latest == Counter(number % 7 for number in range(3 * ROWS))
+
+
+def test_a_torn_batch_is_not_planned_anew_if_a_sink_may_have_written_its_rows(folder: Path) -> None:
+    """A sink that knows a batch by its number leaves out what a batch of the same number with more rows has besides."""
+    layout = Layout(folder)
+    graph = read_graph(layout)
+    assert graph is not None
+    nodes = tuple(replace(node, calls_write=node.name == "count") for node in graph.nodes)
+    layout.description.write_text(replace(graph, nodes=nodes).to_json(), encoding="utf-8")
+    offsets = layout.checkpoint("count") / "offsets"
+    torn = offsets / str(max(int(path.name) for path in offsets.iterdir() if path.name.isdigit()) + 1)
+    torn.write_bytes(b"v1\n{")
+    found = verify(folder, repair=True)
+    assert not found.sound
+    assert found.repaired == ()
+    assert f"{torn} is torn or overwritten: restore it from a backup" in found.faults[0]
 
 
 def test_what_is_lost_is_refused_and_not_papered_over(folder: Path) -> None:

@@ -20,8 +20,13 @@ from sluicegate.config.typed import duration_s, executors_from
 from sluicegate.errors import BadInput, EnvironmentLacks
 
 if TYPE_CHECKING:
+    from sluicegate.lab.chaos.network import Namespaces
     from sluicegate.lab.chaos.verdict import ChaosVerdict
     from sluicegate.spark.cluster.standalone import Cluster
+
+_NODE_COMES_WITHIN_S = 300.0
+_NETWORK = "netns"
+_NODES, _CORES = 2, 2
 
 
 def chaos(
@@ -38,7 +43,11 @@ def chaos(
     seed: Annotated[int, typer.Option(min=0, help="The same seed: the same faults in the same order.")] = 0,
     faults: Annotated[str, typer.Option(metavar="A,B", help="Which kinds, or all.")] = "all",
     master: Annotated[
-        str, typer.Option(metavar="M", help="local[N], or cluster: the one that `sluicegate cluster up` started.")
+        str,
+        typer.Option(
+            metavar="M",
+            help="local[N], cluster (of `sluicegate cluster up`), or netns: two nodes that can be cut off (root).",
+        ),
     ] = "local[4]",
     executors: Annotated[
         str | None, typer.Option(metavar="LEAST:MOST", help="Least and most executors (on a cluster).")
@@ -87,20 +96,9 @@ def chaos(
         with _home(folder) as home:
             verdict = attached_chaos(query, seconds, seed, wanted, home, master, most, progress)
         return _tell(_document(app, seed, master, verdict), verdict, home, folder is None, json_out)
-    cluster = _cluster(master)
-    asked = Asked(
-        app,
-        seconds,
-        seed,
-        chosen(faults, cluster is not None),
-        master,
-        executors or "",
-        calm_per_s,
-        most,
-        cluster,
-        disk_mb,
-    )
-    with _home(folder) as home:
+    kinds = chosen(faults, cluster=not master.startswith("local"), network=master == _NETWORK)
+    with _cluster(master) as (where, cluster, network), _home(folder) as home:
+        asked = Asked(app, seconds, seed, kinds, where, executors or "", calm_per_s, most, cluster, disk_mb, network)
         verdict = under_faults(asked, home, progress)
     return _tell(_document(app, seed, master, verdict), verdict, home, folder is None, json_out)
 
@@ -146,17 +144,31 @@ def _document(app: str, seed: int, master: str, verdict: ChaosVerdict) -> dict[s
     }
 
 
-def _cluster(master: str) -> Cluster | None:
+@contextmanager
+def _cluster(master: str) -> Iterator[tuple[str, Cluster | None, Namespaces | None]]:
+    """The master as drivers name it, its cluster and its network, as far as it has them."""
+    from sluicegate.lab.chaos.network import own_network
     from sluicegate.spark.cluster.standalone import Cluster
     from sluicegate.spark.cluster.state import default_folder
 
+    if master == _NETWORK:
+        with tempfile.TemporaryDirectory(prefix="sluicegate-netns-") as home, own_network() as network:
+            cluster = Cluster(Path(home) / "cluster", _NODE_COMES_WITHIN_S, network)
+            try:
+                cluster.up(_NODES, cores=_CORES)
+                yield f"cluster:{cluster.folder}", cluster, network
+            finally:
+                cluster.down()
+        return
     name, colon, given = master.partition(":")
     if name != "cluster":
-        return None
-    cluster = Cluster(Path(given) if colon else default_folder())
+        yield master, None, None
+        return
+    # killed nodes come again on a machine that is busy with what the faults before them left
+    cluster = Cluster(Path(given) if colon else default_folder(), patience_s=_NODE_COMES_WITHIN_S)
     if cluster.status() is None:
         raise EnvironmentLacks("no cluster runs here: start one with `sluicegate cluster up --workers 2`")
-    return cluster
+    yield master, cluster, None
 
 
 def _show(document: Mapping[str, object], verdict: ChaosVerdict, home: Path) -> None:

@@ -27,8 +27,8 @@ def conf(
     executors: Annotated[
         str | None, typer.Option(metavar="LEAST:MOST", help="Least and most executors, for example 1:4.")
     ] = None,
-    policy: Annotated[str, typer.Option(help="Who decides; see `sluicegate policies`.")] = "sluicegate",
-    observe: Annotated[bool, typer.Option("--observe", help="Only watch and advise.")] = False,
+    policy: Annotated[str, typer.Option(help="The policy; see `sluicegate policies`.")] = "sluicegate",
+    observe: Annotated[bool, typer.Option("--observe", help="Only observe and advise; nothing is moved.")] = False,
     folder: Annotated[str | None, typer.Option(help="Folder of the record (default: under ~/.sluicegate).")] = None,
     pace: Annotated[bool, typer.Option("--pace", help="Trigger intervals and read limits may be moved.")] = False,
     split: Annotated[

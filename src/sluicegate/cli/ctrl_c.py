@@ -12,7 +12,7 @@ from types import FrameType
 
 from rich.console import Console
 
-_WHEN_OUT = "stopping when what was fed is out (Ctrl-C again: at once)"
+_WHEN_OUT = "stopping once all fed rows are processed (Ctrl-C again: at once)"
 
 
 class CtrlC:

@@ -48,7 +48,7 @@ def demo(
         str | None, typer.Option("--seconds", metavar="S", help=f"How long to feed it: 60, 3min [{_LENGTH}].")
     ] = None,
     app: Annotated[str, typer.Option(metavar="APP", help="What runs; see `sluicegate apps`.")] = "shop",
-    policy: Annotated[str, typer.Option(help="Who decides; see `sluicegate policies`.")] = "sluicegate",
+    policy: Annotated[str, typer.Option(help="The policy; see `sluicegate policies`.")] = "sluicegate",
     slo: Annotated[list[str] | None, typer.Option(metavar="GOAL", help="The promise, such as mean=4s.")] = None,
     calm_per_s: Annotated[float | None, typer.Option("--rate", help="Rows a second outside the peak.")] = None,
     master: Annotated[str, typer.Option(metavar="M", help="Where it runs; see `sluicegate run --help`.")] = LOCAL,

@@ -166,7 +166,7 @@ def loopback() -> Finding:
     try:
         return Finding("loopback", "ok", f"port {free_port()} is free")
     except (OSError, SluicegateError) as problem:
-        return Finding("loopback", "problem", str(problem), "let processes listen on 127.0.0.1: Spark talks there")
+        return Finding("loopback", "problem", str(problem), "allow processes to listen on 127.0.0.1: Spark needs it")
 
 
 def browser() -> Finding:

@@ -83,7 +83,7 @@ def _show(found: Explained, record: RunRecord, out: Console) -> None:
     refused = [f"{r['why']} ({r['rule']}: {meaning(r['rule'])})" for r in decision.get("refusals") or []]
     _list(out, "refused, and why", refused)
     _list(out, "outcome", found.came_of_it())
-    _list(out, "what only you can do", [str(line) for line in record.last.get("advice") or ()])
+    _list(out, "what only you can change", [str(line) for line in record.last.get("advice") or ()])
 
 
 def _list(out: Console, title: str, lines: list[str]) -> None:

@@ -56,7 +56,7 @@ class ProgressLines:
             if self._failing.get(name) != one:
                 self._print(f"       {one.line(now_s)}")
         for name in self._failing.keys() - failing.keys():
-            self._print(f"       {name}: works again after {now_s - self._failing[name].since_s:.0f} s")
+            self._print(f"       {name}: recovered after {now_s - self._failing[name].since_s:.0f} s")
         self._failing = failing
 
     def _moved(self, decision: dict[str, Any]) -> None:

@@ -31,7 +31,7 @@ def plan(
     rate_text: Annotated[
         str, typer.Option("--rate", metavar="R", help="Rows a second from outside; NAME=R,... for named sources.")
     ],
-    policy: Annotated[str, typer.Option(help="Who decides; see `sluicegate policies`.")] = "sluicegate",
+    policy: Annotated[str, typer.Option(help="The policy; see `sluicegate policies`.")] = "sluicegate",
     policy_option: Annotated[
         list[str] | None, typer.Option(metavar="K=V", help="An option of the policy; see `sluicegate policies`.")
     ] = None,

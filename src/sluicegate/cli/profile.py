@@ -119,7 +119,7 @@ def _operator(
     if before and said is not None:
         said.print(f"going on from {before} trials in {out}")
     ctrl_c = CtrlC(said, _KEPT)
-    with _progress(said) as tell:
+    with _progress(said, minutes) as tell:
         measured = _measured(app, operator, size, file, Watch(minutes, tell, ctrl_c.leave), ctrl_c)
     about = {"app": app.name, "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), **here()}
     found, law = profile_from(operator, measured, size, about)
@@ -191,7 +191,7 @@ def _mst(
     said = None if json_out else Console(stderr=True, highlight=False)
     ctrl_c = CtrlC(said, _SIZES_KEPT)
     began_s = time.monotonic()
-    with _progress(said) as tell, tempfile.TemporaryDirectory(prefix="sluicegate-profile-") as logs:
+    with _progress(said, minutes) as tell, tempfile.TemporaryDirectory(prefix="sluicegate-profile-") as logs:
         ctrl_c.listen()
         try:
             found = measure_mst(
@@ -237,7 +237,7 @@ def _make(out: Path) -> None:
 
 
 @contextmanager
-def _progress(said: Console | None) -> Iterator[Tell]:
+def _progress(said: Console | None, minutes: float) -> Iterator[Tell]:
     """A bar with the time left on standard error; lines where it is no terminal; nothing for JSON."""
     if said is None:
         yield lambda what, share: None
@@ -247,14 +247,26 @@ def _progress(said: Console | None) -> Iterator[Tell]:
         def line(what: str, share: float) -> None:
             if what != last[0]:
                 last[0] = what
-                said.print(f"{share:4.0%}  {escape(what)}")
+                said.print(f"{share:4.0%}, {_left(minutes, share)}  {escape(what)}")
 
         yield line
     else:
-        columns = (BarColumn(), TextColumn("{task.percentage:3.0f}% of the time  {task.description}"))
+        columns = (BarColumn(), TextColumn("{task.percentage:3.0f}%, {task.fields[left]}  {task.description}"))
         with Progress(*columns, console=said) as bar:
-            task = bar.add_task("", total=1.0)
-            yield lambda what, share: bar.update(task, completed=share, description=escape(what))
+            task = bar.add_task("", total=1.0, left=_left(minutes, 0.0))
+            yield lambda what, share: bar.update(
+                task, completed=share, description=escape(what), left=_left(minutes, share)
+            )
+
+
+def _left(minutes: float, share: float) -> str:
+    """The time left of the minutes there are.
+
+    >>> _left(5.0, 0.25), _left(2.0, 0.9)
+    ('3 min 45 s left', '12 s left')
+    """
+    whole, seconds = divmod(round(60 * minutes * max(1 - share, 0.0)), 60)
+    return f"{f'{whole} min ' if whole else ''}{seconds} s left"
 
 
 def as_document(found: ProfileFile, law: BatchFigures, measured: OperatorMeasured, path: Path) -> dict[str, object]:

@@ -35,7 +35,7 @@ def replay(
     protocol: Annotated[
         str, typer.Option(help="cycle: decided every 10 minutes, 2 ahead. free: any minute, start-up 2 minutes.")
     ] = "cycle",
-    target: Annotated[float, typer.Option(help="The promised share of minutes on time.")] = 0.995,
+    target: Annotated[float, typer.Option(help="The target share of minutes on time.")] = 0.995,
     capacity: Annotated[
         Path | None,
         typer.Option("--capacity", "--profile", metavar="FILE", help="The true capacity, or a profile: a TOML file."),

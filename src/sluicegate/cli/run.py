@@ -47,7 +47,7 @@ def run(
     ] = None,
     policy: Annotated[
         str | None,
-        typer.Option(help="Who decides; see `sluicegate policies` (default: sluicegate; in real-time mode drs-gigk)."),
+        typer.Option(help="The policy; see `sluicegate policies` (default: sluicegate; in real-time mode drs-gigk)."),
     ] = None,
     policy_option: Annotated[
         list[str] | None, typer.Option(metavar="K=V", help="An option of the policy; see `sluicegate policies`.")

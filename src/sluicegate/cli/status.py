@@ -156,7 +156,7 @@ def attached_lines(record: RunRecord) -> list[str]:
     if not record.pipeline.get("attached"):
         return []
     refused = [r["why"] for r in record.last.get("refusals") or [] if r.get("rule") in _OUT_OF_REACH]
-    unread = [f"{key} is no setting of sluicegate's: nothing reads it" for key in _list(record, "unknown_settings")]
+    unread = [f"{key} is not a setting of sluicegate: it is ignored" for key in _list(record, "unknown_settings")]
     renamed = [
         f"{node['name']} is the query named {node['given']!r}"
         for node in record.pipeline["nodes"]
@@ -173,7 +173,7 @@ def _said(record: RunRecord) -> list[str]:
     with suppress(ValueError, KeyError, TypeError):
         lines = (read_if_there(Layout(record.folder).said) or "").splitlines()
         told = [json.loads(line) for line in lines[-_SAID:]]
-        return [f"the driver said at {_time(float(one['at_s']))}: {one['line']}" for one in told]
+        return [f"the driver logged at {_time(float(one['at_s']))}: {one['line']}" for one in told]
     return []
 
 
@@ -197,7 +197,7 @@ def _missing(record: RunRecord) -> list[str]:
     waited_s = float(record.last.get("at_s") or 0.0) - since_s
     if have is None or want is None or have >= want or waited_s < _OVERDUE_S:
         return []
-    return [f"{want} executors are wanted and {have} are there for {seconds(waited_s)}: the master gives no more"]
+    return [f"{want} executors are requested and {have} are there for {seconds(waited_s)}: the master provides no more"]
 
 
 def _show(record: RunRecord, now_s: float, out: Console) -> None:

@@ -137,8 +137,8 @@ class Home:
         if self.temporary:
             return "rows and checkpoints are deleted at the end (`sluicegate run APP --folder DIR` keeps them)"
         if (self.folder / "pipeline.json").exists():
-            return "it goes on where it was stopped; rows and checkpoints stay there"
-        return "rows and checkpoints stay there; started again in it, it goes on"
+            return "it continues where it was stopped; rows and checkpoints stay there"
+        return "rows and checkpoints stay there; a later start in this folder resumes it"
 
     def resume(self, again: Sequence[str]) -> str:
         """The command that resumes the run here; secrets in it are redacted, and must be given again."""

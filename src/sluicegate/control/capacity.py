@@ -186,7 +186,7 @@ def places_for(topology: Topology, placer: Placer, running: Mapping[str, int], f
         return hosts, f"placed by {placer.name}: {told(hosts)}"
     waits = f", {cold} executors are warming up" if cold else ""
     anywhere = dict.fromkeys(topology.names, tuple(sorted(slots))) if cold and slots else {}
-    return anywhere, f"places are Spark's choice: {found.why}{waits}"
+    return anywhere, f"Spark chooses the hosts: {found.why}{waits}"
 
 
 def told(places: Places) -> str:

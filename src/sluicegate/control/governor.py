@@ -139,7 +139,7 @@ def _not_taken_yet(request: Request, want: dict[str, int]) -> tuple[dict[str, in
     unknown = [name for name in less if name in request.unmeasured]
     notes = [Refusal("metrics", f"no batch of {name} yet: it stays at {request.have[name]}") for name in unknown]
     if request.starting and less:
-        why = f"what was asked for is still to come: {', '.join(less)} stay as they are until it is there"
+        why = f"a request is still pending: {', '.join(less)} do not shrink until it is fulfilled"
         notes.append(Refusal("one at a time", why))
     stay = set(less) if request.starting else set(unknown)
     return {name: request.have[name] if name in stay else k for name, k in want.items()}, tuple(notes)
@@ -266,7 +266,7 @@ def _no_escalation(ledger: Ledger, request: Request, want: Mapping[str, int], ru
         return None
     return Refusal(
         "no escalation",
-        f"{last.processors} processors were given {request.now_s - last.at_s:.3g} s ago and latency stayed at "
+        f"raised to {last.processors} processors {request.now_s - last.at_s:.3g} s ago and latency stayed at "
         f"{request.late:.2f}x its bound (was {last.late:.2f}x): more do not help at this load",
     )
 

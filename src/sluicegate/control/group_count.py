@@ -58,7 +58,7 @@ def with_group_counts(
         kept[name] = min(want, have)
         asked[name] = _after(before, situation, name, have, want)
         if asked[name].count not in (before.count, 0):
-            reason = f"{want} tasks are wanted, {have} groups allow no more than {have}; {name} stands still meanwhile"
+            reason = f"{want} tasks are wanted, {have} key groups allow {have}; {name} pauses for the repartitioning"
             changes.append(Change(f"number of key groups of {name}", str(have), str(asked[name].count), reason))
         if kept[name] < want:
             notes.append(Refusal("key groups", _why(name, have, want, asked[name], situation.now_s)))
@@ -83,7 +83,8 @@ def _why(name: str, have: int, want: int, asked: GroupsAsked, now_s: float) -> s
     if asked.count > have:
         age_s = now_s - asked.at_s
         return (
-            f"{name}: {want} tasks wanted, {have} until its state is in {asked.count} groups (asked {age_s:.0f} s ago)"
+            f"{name}: {want} tasks wanted, {have} until its state is in {asked.count} groups "
+            f"(requested {age_s:.0f} s ago)"
         )
     since_s = now_s - (asked.wants_since_s if asked.wants_since_s is not None else now_s)
     return f"{name}: {want} tasks wanted for {since_s:.0f} s, it has {have} key groups: {have} for now"

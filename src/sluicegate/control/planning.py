@@ -125,7 +125,7 @@ def proposal_at(policy: AnyPolicy, situation: Situation, settled: bool = True) -
         return policy.propose(policy.start(), situation)[1]
     rate_per_s = situation.arrivals_per_s
     proposal, steps = settle(policy, situation.topology, rate_per_s, situation.goal, situation.limits)
-    note = f"reactive: what it settles at under a constant {rate_per_s:.4g} rows/s, after {steps} steps of a minute"
+    note = f"reactive policy: simulated at a constant {rate_per_s:.4g} rows/s for {steps} steps of a minute"
     return replace(proposal, reasons=(note, *proposal.reasons))
 
 
@@ -205,7 +205,7 @@ def _strained(predicted: Prediction, rate_per_s: float) -> tuple[str, ...]:
     if carried < rate_per_s * (1 - 1e-9):
         return (f"carries {carried:,.6g} rows/s, {rate_per_s:,.6g} rows/s arrive: queues grow",)
     if math.isinf(predicted.sojourn.mean_s):
-        return (f"carries {carried:,.6g} rows/s with nothing to spare: queues have no steady length",)
+        return (f"carries {carried:,.6g} rows/s, exactly the load: no spare capacity, so queues never settle",)
     return ()
 
 

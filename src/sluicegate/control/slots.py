@@ -62,7 +62,7 @@ def slots_and_places(
     if nodes is not None and fleet.nodes is not None and nodes != len(fleet.nodes):
         changes.append(Change("nodes", str(len(fleet.nodes)), str(nodes), f"{want} slots are rented as {nodes} nodes"))
     if dict(found) != dict(places):
-        reason = f"mapped by {mapping.placer.name}: {told(found)}" if mapped else "places are Spark's choice: no room"
+        reason = f"mapped by {mapping.placer.name}: {told(found)}" if mapped else "Spark chooses the hosts: no room"
         changes.append(Change("places", told(places), told(found), reason))
     short = (
         f"{mapping.placer.name} needs {slots} slots and there may be {shape.most} executors: until it fits, "

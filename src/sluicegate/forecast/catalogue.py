@@ -35,7 +35,7 @@ FORECASTERS: Mapping[str, ForecasterEntry] = MappingProxyType(
         ),
         "calibrated": ForecasterEntry(
             Calibrated,
-            "experts with errors that are measured, so that its quantiles hold what they announce",
+            "regressions for mean and scale, with quantiles calibrated on past forecast errors",
             "sluicegate; adaptive conformal inference",
         ),
         "recent-peak": ForecasterEntry(RecentPeakForecast, "the largest recent rate with a margin", "peer"),

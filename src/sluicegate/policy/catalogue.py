@@ -97,7 +97,7 @@ def _uncertainty(number: int) -> PolicyEntry:
 POLICIES: dict[str, PolicyEntry] = {
     "sluicegate": PolicyEntry(
         _of("sluicegate", "SluicegatePolicy"),
-        "forecast quantile, learned capacity, greedy under the law that holds, whole nodes",
+        "forecast quantile, learned capacity, greedy under the batch law, whole nodes",
         "sluicegate",
         mapper="sam",
         forecaster="calibrated",
@@ -176,14 +176,14 @@ POLICIES: dict[str, PolicyEntry] = {
         _of("peers.hpa", "Hpa"), "replicas in proportion to utilisation", "Kubernetes HPA", reactive=True
     ),
     "keda": PolicyEntry(_of("peers.keda", "Keda"), "replicas in proportion to lag", "KEDA", reactive=True),
-    "dhalion": PolicyEntry(_of("peers.dhalion", "Dhalion"), "more where back-pressure shows", "Dhalion", reactive=True),
+    "dhalion": PolicyEntry(
+        _of("peers.dhalion", "Dhalion"), "grows what causes back-pressure", "Dhalion", reactive=True
+    ),
     "recent-peak": PolicyEntry(
         _of("peers.recent_peak", "RecentPeak"), "the largest recent rate and a margin", "common practice"
     ),
     "static-peak": PolicyEntry(_static_peak, "sized once for the peak", "common practice", clairvoyant=True),
-    "hindsight": PolicyEntry(
-        _hindsight, "the least for the load that will come", "a bound, not a policy", clairvoyant=True
-    ),
+    "hindsight": PolicyEntry(_hindsight, "the fewest for the future load", "a bound, not a policy", clairvoyant=True),
 }
 
 
@@ -200,7 +200,7 @@ def live_policy_entry(name: str) -> PolicyEntry:
     entry = policy_entry(name)
     if entry.clairvoyant:
         raise BadInput(
-            f"policy {name!r} needs the load to come, which is not known of a running pipeline: "
+            f"policy {name!r} needs the future load, which is unknown while a pipeline runs: "
             "choose another, or compare with it in sluicegate replay"
         )
     return entry

@@ -119,7 +119,7 @@ def _short(situation: Situation, cores: Cores, need: float) -> Fitted:
     others = cores.there - cores.free
     enough = math.ceil(need / FILLED + others - 1e-9)
     taken = f", of which others take {others:.2g}" if others >= 0.1 else ""
-    why = f"cores are short: batches need {need:.2g} cores, there are {cores.there:.2g}{taken}; {enough} cores would do"
+    why = f"cores are short: batches need {need:.2g} cores, there are {cores.there:.2g}{taken}; {enough} would suffice"
     fleet = situation.observation.fleet
     if fleet is None or fleet.nodes is None:
         return Fitted(np.zeros(0, dtype=np.int64), {}, (why,), fits=False)

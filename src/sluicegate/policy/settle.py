@@ -96,7 +96,7 @@ def settle(
         if memory is None and world.repeated and (world.steady or runs[-1].steps >= 3):
             return proposal, step
         if runs[-1].steps > rest_steps and not world.draining:
-            return _told(proposal, f"at rest after {step - rest_steps} steps of {step_s:g} s"), step
+            return _told(proposal, f"converged after {step - rest_steps} steps of {step_s:g} s"), step
         if not world.repeated and (cycle := _cycle(runs[:-1])):
             return _restless(cycle, step_s), step
     return _unfinished(runs, most_steps, step_s, rest_steps), most_steps
@@ -116,7 +116,7 @@ def _restless(runs: list[_Run], step_s: float) -> Proposal:
     totals = [sum(run.running.values()) for run in runs]
     chosen = runs[totals.index(max(totals))]
     round_s = sum(run.steps for run in runs) * step_s
-    why = f"never at rest: between {min(totals)} and {max(totals)} processors within {round_s:g} s, the most taken"
+    why = f"does not converge: {min(totals)} to {max(totals)} processors in turn within {round_s:g} s, the most taken"
     return replace(_told(chosen.proposal, why), feasible=False)
 
 
@@ -124,11 +124,11 @@ def _unfinished(runs: list[_Run], most_steps: int, step_s: float, rest_steps: in
     """Result when the steps are used up: converged but for a backlog, oscillating without a period, or still moving."""
     last = runs[-1]
     if last.steps > rest_steps:
-        return _told(last.proposal, f"unchanged for {last.steps} steps of {step_s:g} s, a backlog is still worked off")
+        return _told(last.proposal, f"unchanged for {last.steps} steps of {step_s:g} s, a backlog is not drained yet")
     recent = runs[len(runs) // 2 :]
     if any(earlier.running == last.running for earlier in runs[:-1]):
         return _restless(recent, step_s)
-    why = f"not at rest after {most_steps} steps of {step_s:g} s: last changed {last.steps} steps ago"
+    why = f"not converged after {most_steps} steps of {step_s:g} s: last changed {last.steps} steps ago"
     return replace(_told(last.proposal, why), feasible=False)
 
 

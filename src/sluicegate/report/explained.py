@@ -14,24 +14,24 @@ from sluicegate.report.figures import rate, seconds
 from sluicegate.runlog.run_record import Line, RunRecord, measured_s
 
 RULES = {
-    "metrics": "nothing is moved on figures that are missing or old",
+    "metrics": "measurements are missing or too old to act on",
     "one at a time": "the last move is not in force yet",
-    "bounds": "there may be no more, or no fewer, than the limits say",
-    "window": "fewer are taken only once fewer have been enough for a while",
-    "calm": "while latency is near its bound or above it, no processors are taken away",
-    "overdue": "what was asked for did not come within its time; the loop goes on without it",
+    "bounds": "the limits allow no more, or no fewer",
+    "window": "processors are removed only once fewer have sufficed for a while",
+    "calm": "no processors are removed while latency is near or above its bound",
+    "overdue": "what was requested did not arrive in time; the loop continues without it",
     "dead band": "a change this small is not worth making",
     "no escalation": "more processors did not help the last time, so no more are given",
-    "cool-down": "the last move was a moment ago; its effect is awaited first",
+    "cool-down": "the last change is too recent; its effect is measured first",
     "it pays": "the move would cost more than it gains",
-    "key groups": "state is split into so many parts, and each task needs one",
-    "slots": "there may be fewer executors than the mapping needs, so threads share them",
+    "key groups": "the state has that many key groups, and each task needs at least one",
+    "slots": "the mapping needs more executors than are allowed, so Spark places the tasks",
     "hot key": "all rows of a key go to one task, however many tasks there are",
 }
 """What each rule of the governor means (``control/governor.py``)."""
 
 _WORDS = (
-    (r"\bE\[T\] inf s\b", "the queue there would grow without end"),
+    (r"\bE\[T\] inf s\b", "the queue there would grow without bound"),
     (r"\bE\[T\] ([\d.,e+-]+ s)\b", r"a row spends about \1 there"),
     (r"\bmodel bias 1\.00\b", "predictions have been right on average"),
     (r"\bmodel bias ([\d.]+)\b", r"latency has been \1 times what was predicted, which is allowed for"),
@@ -54,7 +54,7 @@ def plain(reason: str) -> str:
 def meaning(rule: str) -> str:
     """
     >>> meaning("cool-down")
-    'the last move was a moment ago; its effect is awaited first'
+    'the last change is too recent; its effect is measured first'
     """
     return RULES.get(rule, "")
 

@@ -71,7 +71,7 @@ def kept_share(record: RunRecord) -> tuple[float | None, str]:
     if told is not None:
         return float(told), "of rows"
     judged = [late for tick in record.ticks if (late := record.late(tick)) is not None]
-    return (1 - sum(judged) / len(judged) if judged else None), "of looks so far"
+    return (1 - sum(judged) / len(judged) if judged else None), "of observations so far"
 
 
 def static_peak(record: RunRecord) -> float | None:

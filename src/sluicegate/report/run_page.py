@@ -227,7 +227,7 @@ def _k_range(record: RunRecord, name: str) -> str:
 
 
 def _load_key(record: RunRecord) -> str:
-    band = '<i class="key band"></i>forecast two looks before, with its interval'
+    band = '<i class="key band"></i>forecast made two ticks before, with its interval'
     return f'<i class="key load"></i>rows a second that came {band if _forecasts(record) else ""}'
 
 

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluicegate.lab.profile.choosing import NARROW, Bracket, believed, counts, known_of, next_trial, reached
+from sluicegate.lab.profile.choosing import (
+    LEAST_PER_S,
+    NARROW,
+    Bracket,
+    believed,
+    counts,
+    known_of,
+    next_trial,
+    reached,
+)
 from sluicegate.lab.profile.trials import Trial
 
 OVERHEAD_S, LONGEST_S = 0.2, 2.0
@@ -84,3 +93,13 @@ def test_an_operator_that_never_keeps_up_is_given_up() -> None:
 @pytest.mark.parametrize(("most", "expected"), [(1, (1,)), (8, (1, 2, 4, 8)), (6, (1, 2, 4, 6))])
 def test_counts_double_up_to_the_slots_tasks(most: int, expected: tuple[int, ...]) -> None:
     assert counts(most) == expected
+
+
+def test_where_overhead_alone_takes_the_longest_batch_no_capacity_is_made_up() -> None:
+    """Many tasks: their overhead of 2.4 s would make the capacity negative, and with it the next rate."""
+    trial = Trial(64, 100.0, 3.0, 9.0, 1.0, 0, 1.0, ((500, 64, 6.0),))
+    known = known_of(64, [trial], overhead_s=2.4, longest_s=2.0)
+    assert known == Bracket(64, 0.0, 100.0, None)
+    coming = next_trial([known], first_per_s=40.0)
+    assert coming is not None
+    assert LEAST_PER_S <= coming.rate_per_s < 100.0

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from sluicegate.config.capacity_file import read_capacity, read_capacity_file
+from sluicegate.domain import FleetSeen, Shape
 from sluicegate.errors import BadInput
 from sluicegate.lab.apps import chain
-from sluicegate.lab.profile.mst import MstSettings, MstTrial, _conditions, checked_sizes, measure_mst
+from sluicegate.lab.profile.mst import MstSettings, MstTrial, NotConverged, _conditions, checked_sizes, measure_mst
 from sluicegate.report.mst_page import mst_page
 
 SETTINGS = MstSettings(slots_per_node=2)
@@ -104,3 +109,78 @@ def test_half_a_line_of_a_run_that_was_killed_does_no_harm(tmp_path: Path) -> No
     with (tmp_path / "chain.mst.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"conditions": {"app"')
     assert measure_mst(chain.APP, (1, 2, 4), 1.0, tmp_path, None, SETTINGS).model.samples.number == 15
+
+
+@dataclass
+class Scattering:
+    """A bench whose clock is its own: each sample comes ``sample_s`` after the one before, 10% above or below 100 a
+    node in turn, so that no two in a row are close and only the mean of ten is known."""
+
+    sample_s: float
+    off: float = 0.1
+    now_s: float = 0.0
+    nodes: int = 1
+    fed_s: float = 0.0
+    doors: tuple[str, ...] = ("parse",)
+    starts_s: float = 30.0
+    started: list[int] = field(default_factory=list)
+
+    def set_nodes(self, nodes: int) -> FleetSeen:
+        self.nodes, self.now_s = nodes, self.now_s + self.starts_s
+        self.started.append(nodes)
+        return FleetSeen(Shape(2, 1, 4), (), (), nodes, startup_s=self.starts_s)
+
+    def spread_over(self, slots: int) -> dict[str, int]:
+        self.fed_s = self.now_s
+        return {"parse": slots}
+
+    def rates(self) -> dict[str, list[float]]:
+        count = math.floor((self.now_s - self.fed_s) / self.sample_s)
+        return {"parse": [100.0 * self.nodes * (1 + self.off * (-1) ** number) for number in range(count)]}
+
+    def wait(self, done: Callable[[], bool], timeout_s: float) -> bool:
+        until_s = self.now_s + timeout_s
+        while not done():
+            if self.now_s >= until_s:
+                return False
+            self.now_s += 0.25
+        return True
+
+
+@pytest.fixture
+def at_work(monkeypatch: pytest.MonkeyPatch) -> Callable[[float, float], Scattering]:
+    def made(sample_s: float, off: float) -> Scattering:
+        found = Scattering(sample_s, off)
+
+        @contextmanager
+        def bench(*_: object) -> Iterator[Scattering]:
+            yield found
+
+        monkeypatch.setattr("sluicegate.lab.profile.mst.bench", bench)
+        monkeypatch.setattr("sluicegate.lab.profile.mst.time", SimpleNamespace(monotonic=lambda: found.now_s))
+        return found
+
+    return made
+
+
+@pytest.mark.parametrize("sample_s", [4.0, 8.0])
+def test_a_size_gets_time_for_the_samples_that_a_scattering_throughput_needs(
+    at_work: Callable[[float, float], Scattering], tmp_path: Path, sample_s: float
+) -> None:
+    """Starting the nodes takes all of its share, and on a busy machine batches take twice as long as they should."""
+    at_work(sample_s, 0.1)
+    settings = MstSettings(2, 1.0, 0.1, validate=False)
+    found = measure_mst(chain.APP, (1, 2, 4), 0.5, tmp_path, None, settings)
+    assert [(p.machines, len(p.samples_per_s)) for p in found.file.points] == [(1, 10), (2, 10), (4, 10)]
+    assert [round(p.rate_per_s) for p in found.file.points] == [100, 200, 400]
+
+
+def test_a_size_that_never_settles_ends_and_those_before_it_are_kept(
+    at_work: Callable[[float, float], Scattering], tmp_path: Path
+) -> None:
+    restless = at_work(4.0, 0.5)
+    settings = MstSettings(2, 1.0, 0.1, validate=False)
+    logged(tmp_path, trial(1, 100.0))
+    with pytest.raises(NotConverged, match="did not settle: the last 6 samples are"):
+        measure_mst(chain.APP, (1, 2), 0.5, tmp_path, None, settings)
+    assert restless.now_s < 240.0

@@ -66,7 +66,7 @@ def test_nothing_is_given_up_while_anything_is_held_back() -> None:
 def test_a_decrease_that_failed_is_not_repeated_at_the_same_load() -> None:
     trial = [_at(0.0, 0.0, 5, queue=0.0), _at(300.0, 0.1, 4), _at(600.0, 0.0, 5, queue=0.0)]
     assert _sizes(trial) == [4, 5, 5]
-    assert "4 were too few at 30 rows/s" in _drive(trial)[-1].reasons[0]
+    assert "4 were not enough at 30 rows/s" in _drive(trial)[-1].reasons[0]
 
 
 def test_a_decrease_that_failed_is_tried_again_when_the_load_has_fallen() -> None:

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from sluicegate.domain import Batch, Edge, Limits, Observation, Operator, OperatorObservation, Situation, Topology
+from sluicegate.domain import (
+    Batch,
+    BatchCosts,
+    Edge,
+    Limits,
+    Observation,
+    Operator,
+    OperatorObservation,
+    Situation,
+    Topology,
+)
 from sluicegate.errors import BadInput
 from sluicegate.policy.peers import DStreamsAllocation
 
@@ -52,6 +64,18 @@ def test_nothing_is_decided_within_the_minute_and_the_mean_of_it_counts() -> Non
         totals.append(proposal.total)
     assert totals == [8] * 5  # the mean of 1, 1, 1 and twice the other's 0.1
     assert proposal.reasons == ("batches take 0.64 of their interval, between 0.3 and 0.9: kept",)
+
+
+def test_a_look_in_which_no_batch_ended_does_not_count() -> None:
+    batched = TWO.with_operators(tuple(replace(o, batch=BatchCosts(0.2, 0.01)) for o in TWO.operators))
+    policy, late = DStreamsAllocation(batch_interval_s=10.0), replace(_at(0.0, 2.0, 4), topology=batched)
+    nothing = replace(late, observation=replace(late.observation, operators={}))
+    memory, _ = policy.propose(policy.start(), late)
+    for now_s in (20.0, 40.0):
+        memory, _ = policy.propose(memory, replace(nothing, now_s=now_s))
+    assert policy.propose(memory, replace(late, now_s=60.0))[1].total == 10
+    memory, _ = policy.propose(policy.start(), nothing)
+    assert policy.propose(memory, replace(nothing, now_s=60.0))[1].reasons == ("no batch has ended: kept",)
 
 
 def test_what_was_decided_stands_while_it_starts_up() -> None:

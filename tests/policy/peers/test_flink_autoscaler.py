@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from sluicegate.control.settings import policy_for
 from sluicegate.domain import Edge, Limits, Observation, Operator, OperatorObservation, Proposal, Situation, Topology
 from sluicegate.errors import BadInput
-from sluicegate.policy.peers import FlinkAutoscaler, FlinkSettings
+from sluicegate.policy.peers import FlinkAutoscaler
 from sluicegate.policy.peers.flink_autoscaler import FlinkMemory
 
 ONE = Topology("t", (Operator("a", 100.0),), (Edge("source", "a"),))
@@ -95,11 +98,11 @@ def test_a_recommendation_older_than_an_hour_no_longer_counts() -> None:
 
 
 def test_a_return_into_the_band_starts_the_hour_anew() -> None:
-    settings = FlinkSettings(window_s=0.0)
+    policy = FlinkAutoscaler(window_s=0.0)
     back = [*_minutes(0, 30, 300.0, 10), *_minutes(31, 31, 500.0, 10), *_minutes(32, 91, 300.0, 10)]
-    _, proposals = _drive(back, FlinkAutoscaler(settings))
+    _, proposals = _drive(back, policy)
     assert set(_sizes(proposals)) == {10}
-    assert _drive([*back, _at(92 * 60.0, 300.0, 10)], FlinkAutoscaler(settings))[1][-1].total == 5
+    assert _drive([*back, _at(92 * 60.0, 300.0, 10)], policy)[1][-1].total == 5
 
 
 def test_the_hour_ends_also_where_ticks_are_irregular() -> None:
@@ -162,10 +165,19 @@ def test_limits_cut_what_the_autoscaler_wants() -> None:
     assert not proposal.feasible
 
 
+def test_its_times_are_options_of_a_run() -> None:
+    policy = policy_for("flink-autoscaler", options={"window_s": 9, "stabilisation_s": 3, "restart_s": 3})
+    at = [replace(one, now_s=one.now_s / 100) for one in _minutes(0, 20, 900.0, 4)]
+    memory = policy.start()
+    for situation in at:
+        memory, proposal = policy.propose(memory, situation)
+    assert proposal.total == 13  # 900 x 3/1800 + 900/0.7 = 1287.2
+
+
 def test_settings_that_contradict_themselves_are_refused() -> None:
     with pytest.raises(BadInput, match="utilisation"):
-        FlinkSettings(utilisation_least=0.8)
+        FlinkAutoscaler(utilisation_least=0.8)
     with pytest.raises(BadInput, match="catch_up_s"):
-        FlinkSettings(catch_up_s=0.0)
+        FlinkAutoscaler(catch_up_s=0.0)
     with pytest.raises(BadInput, match="scale_down_factor"):
-        FlinkSettings(scale_down_factor=1.5)
+        FlinkAutoscaler(scale_down_factor=1.5)

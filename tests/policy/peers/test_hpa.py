@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.policy.peers.driving import driven
 
@@ -63,6 +65,12 @@ def test_limits_cut_what_it_wants() -> None:
     proposal = _drive([_at(0.0, 1.0, 10, Limits(most=12))])[0]
     assert proposal.processors["a"] == 12
     assert not proposal.feasible
+
+
+def test_what_was_asked_for_stays_until_it_runs() -> None:
+    busy = _at(15.0, 1.0, 1)
+    pending = replace(busy, observation=replace(busy.observation, requested={"a": 3, "b": 4}))
+    assert _sizes([_at(0.0, 0.5, 1), pending]) == [1, 3]
 
 
 def test_a_target_above_one_is_refused() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluicegate.domain import Edge, Limits, Observation, Operator, OperatorObservation, Situation, Topology
+from sluicegate.domain import BatchCosts, Edge, Limits, Observation, Operator, OperatorObservation, Situation, Topology
 from sluicegate.policy.peers.readings import (
     MOST,
     arrivals_of,
@@ -56,6 +57,17 @@ def test_an_unmeasured_utilisation_is_the_load_over_the_capacity_at_most_one() -
     situation = _situation(Observation(0.0, 20.0, {"a": 4, "b": 1}))
     assert (utilisation_of(situation, "a"), utilisation_of(situation, "b")) == (0.5, 1.0)
     assert busy_processors(situation) == 3.0
+
+
+def test_batches_that_follow_each_other_do_not_make_their_tasks_busy() -> None:
+    """Its batches fill all the time, with overhead mostly: Kubernetes would see tasks that are half busy."""
+    batched = TWO.with_operators((replace(TWO.operator("a"), batch=BatchCosts(0.2, 0.01)), TWO.operator("b")))
+    always = OperatorObservation(utilisation=1.0)
+    light = replace(_situation(Observation(0.0, 20.0, {"a": 4}, {"a": always})), topology=batched)
+    assert utilisation_of(light, "a") == 0.5
+    behind = replace(always, saturated_per_s=36.0)
+    after = replace(light, observation=replace(light.observation, operators={"a": behind}))
+    assert utilisation_of(after, "a") == 0.9
 
 
 def test_waiting_work_counts_rows_by_the_time_they_take() -> None:

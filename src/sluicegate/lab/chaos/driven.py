@@ -27,7 +27,7 @@ from sluicegate.lab.apps.catalogue import app_named
 from sluicegate.lab.chaos import to_database
 from sluicegate.lab.running.app import App
 from sluicegate.lab.running.user_file import app_from
-from sluicegate.spark.cluster.java import QUICK_JAVA
+from sluicegate.spark.cluster.java import LOOPBACK, QUICK_JAVA
 from sluicegate.spark.controller import Control
 from sluicegate.spark.ground import Ground, ground_of
 from sluicegate.spark.pipeline.failures import spoiled
@@ -37,6 +37,12 @@ from sluicegate.spark.spark_log import quiet_spark
 from sluicegate.spark.supervisor import Supervisor
 
 _DRAINED_WITHIN_S = 600.0
+_LOSES_SOON = {
+    "spark.network.timeout": "30s",
+    "spark.network.timeoutInterval": "10s",
+    "spark.executor.heartbeatInterval": "3s",
+}
+"""Spark's default is two minutes: longer than a run waits for a fault to be over."""
 
 
 def application(name: str) -> App:
@@ -50,6 +56,8 @@ def main(folder: Path, name: str, master: str, executors: str) -> int:
     try:
         app, ground = application(name), ground_of(master, executors or None)
         settings = {"spark.driver.memory": "700m", "spark.driver.extraJavaOptions": QUICK_JAVA, **ground.settings}
+        if not ground.master.startswith(("local", f"spark://{LOOPBACK}:")):  # nodes that can be cut off
+            settings |= _LOSES_SOON
         with quiet_spark(folder.parent / "spark.log"):  # stderr must hold only our own lines, which chaos checks
             spark = spark_session(ground.master, settings, f"sluicegate chaos {app.name}")
         try:

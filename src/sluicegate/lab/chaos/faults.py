@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _STOPPED_S = (0.5, 4.0)
 _FULL_S = (1.0, 6.0)
+_LOST_S = (35.0, 50.0)
+"""Longer than the driver waits for an executor that does not answer, in a network of namespaces."""
 _REACHED_S = 60.0
 """An armed fault point that no batch has reached within this time is disarmed."""
 
@@ -35,6 +37,8 @@ class ChaosFault:
     do: Do
     cluster: bool = False
     """Whether it needs a cluster, with executors and nodes as separate processes."""
+    network: bool = False
+    """Whether it needs a cluster whose nodes are network namespaces."""
     often: int = 1
     """How often it is injected per round; faults that end no driver recover fast and are injected more often."""
 
@@ -212,6 +216,16 @@ def _node(victim: Victim, rng: random.Random) -> str | None:
     return f"node {node.command}"
 
 
+def _cut(victim: Victim, rng: random.Random) -> str | None:
+    """Cut a node off the network: briefly, so that connections outlive it, or until it counts as lost."""
+    node = _one(victim.nodes(), rng)
+    if node is None or victim.network is None:
+        return None
+    pause_s = rng.uniform(*rng.choice((_STOPPED_S, _LOST_S)))
+    victim.network.cut_for(int(node.command.rpartition("-")[2]), pause_s)
+    return f"node {node.command} for {pause_s:.1f} s"
+
+
 NOTHING = "nothing"
 """The baseline: its recovery time is how long rows take without any fault."""
 FAULTS: tuple[ChaosFault, ...] = (
@@ -241,13 +255,14 @@ FAULTS: tuple[ChaosFault, ...] = (
     ChaosFault("executor-stop", "SIGSTOP of an executor", _stopped(lambda v: v.executors()), cluster=True, often=3),
     ChaosFault("drain", "driver or executor killed while an executor leaves", _drain, cluster=True, often=2),
     ChaosFault("node", "SIGKILL of a node, a new one comes", _node, cluster=True, often=2),
+    ChaosFault("network-cut", "a node cut off the network for some seconds", _cut, cluster=True, network=True, often=4),
 )
 
 
-def chosen(names: str, cluster: bool) -> tuple[ChaosFault, ...]:
-    """The faults of a comma-separated list; ``all`` leaves out those that need a cluster if there is none."""
+def chosen(names: str, cluster: bool, network: bool = False) -> tuple[ChaosFault, ...]:
+    """The faults of a comma-separated list; ``all`` leaves out those that need a cluster or network that is lacking."""
     if names == "all":
-        return tuple(fault for fault in FAULTS if cluster or not fault.cluster)
+        return tuple(one for one in FAULTS if (cluster or not one.cluster) and (network or not one.network))
     by_name = {fault.name: fault for fault in FAULTS}
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     for name in wanted:
@@ -255,6 +270,8 @@ def chosen(names: str, cluster: bool) -> tuple[ChaosFault, ...]:
             raise BadInput(f"no fault {name!r}: there is {', '.join(by_name)}, or all")
         if by_name[name].cluster and not cluster:
             raise BadInput(f"fault {name!r} needs executors of their own: give --master cluster")
+        if by_name[name].network and not network:
+            raise BadInput(f"fault {name!r} needs nodes that are network namespaces: give --master netns (as root)")
     if not wanted:
         raise BadInput("--faults names none: give names with commas between, or all")
     return tuple(by_name[name] for name in dict.fromkeys(wanted))

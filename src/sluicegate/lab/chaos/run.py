@@ -20,6 +20,7 @@ from sluicegate.lab.chaos.faults import NOTHING, ChaosFault
 from sluicegate.lab.chaos.hurt import Hurt, hurt_in
 from sluicegate.lab.chaos.invariants import broken
 from sluicegate.lab.chaos.load import JumpingLoad
+from sluicegate.lab.chaos.network import Namespaces
 from sluicegate.lab.chaos.passing import Passing
 from sluicegate.lab.chaos.processes import Process, executors_of
 from sluicegate.lab.chaos.schedule import PlannedFault, schedule
@@ -53,6 +54,8 @@ class Asked:
     cluster: Cluster | None = None
     disk_mb: int | None = None
     """Size of a separate small disk for the run; without it no disk is filled."""
+    network: Namespaces | None = None
+    """The network that the cluster's nodes are in, if they are namespaces."""
 
 
 @dataclass(slots=True)
@@ -68,6 +71,7 @@ class Victim:
     """Clock and disk faults of the driver; ``None`` if they are not available (no C compiler)."""
     database: Database | None = None
     """The database that its sink writes to, if it has one."""
+    network: Namespaces | None = None
     spoiled: list[Spoiled] = field(default_factory=list)
 
     def roots(self) -> list[int]:
@@ -115,7 +119,7 @@ def _judged(
         assert graph is not None
         calm_per_s = asked.calm_per_s if asked.calm_per_s is not None else app.calm_per_s
         with JumpingLoad(app, layout, graph, calm_per_s, _slots(asked), asked.seed) as load:
-            victim = Victim(driver, layout, graph, load, asked.cluster, hurt, database)
+            victim = Victim(driver, layout, graph, load, asked.cluster, hurt, database, asked.network)
             seen = _hurt(asked, victim, progress)
         if load.problem is not None:
             raise load.problem

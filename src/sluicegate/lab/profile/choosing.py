@@ -95,7 +95,8 @@ def known_of(threads: int, trials: Iterable[Trial], overhead_s: float, longest_s
     """The bracket of one thread count, with the capacity estimated from its largest batches.
 
     A batch of n rows that took b seconds spent b - overhead on its rows; a rate r is stable with batches of up to
-    ``longest_s`` if overhead + r longest / capacity <= longest.
+    ``longest_s`` if overhead + r longest / capacity <= longest. No rate is, where the overhead alone takes that long:
+    then the capacity is not known.
 
     >>> trial = Trial(1, 90.0, 0.0, 1.0, 0.5, 0, 1.0, ((180, 1, 2.0),))
     >>> known_of(1, [trial], overhead_s=0.2, longest_s=2.0)
@@ -107,7 +108,7 @@ def known_of(threads: int, trials: Iterable[Trial], overhead_s: float, longest_s
     told = [
         rows / (seconds - overhead_s) * (longest_s - overhead_s) / longest_s
         for rows, seconds in (trial.busiest_per_s for trial in mine)
-        if rows and seconds > 2 * overhead_s
+        if rows and seconds > 2 * overhead_s and overhead_s < longest_s
     ]
     return Bracket(threads, low, high, median(told) if told else None)
 

@@ -36,11 +36,15 @@ Progress = Callable[[str], None]
 LATEST, STEADY = 5, 4
 """N and K of the paper."""
 _MOST_NODES = 64
-_LEAST_SAMPLES = LATEST + 3
+_LEAST_SAMPLES = 2 * LATEST + 2
 """Once its nodes have started, a size gets time for at least this many samples, however little is left: on a busy
-machine the start of the nodes may have used up its share."""
+machine the start of the nodes may have used up its share. Enough for the mean of 2 N; fewer, and a throughput that
+scatters could only settle by chance."""
 _OVERHEAD = 1.6
 """Duration of a batch including its overhead, relative to ``batch_s``."""
+_SLOWEST = 2.0
+"""Where batches take longer than that, a size gets more time for its samples, up to this factor: half leaves a busy
+machine without a result, double may take minutes longer than asked for."""
 _CLEARLY = 0.9
 _95 = 1.96
 
@@ -289,8 +293,12 @@ class _Run:
         fleet = at_work.set_nodes(size)
         slots = size * self.settings.slots_per_node
         until_s = max(began_s + share_s, time.monotonic() + self.settings.least_s)
-        processors = at_work.spread_over(slots)
+        fed_s = time.monotonic()
+        at_work.spread_over(slots)
         self._until_told(at_work, size, 1, until_s)
+        told_s = time.monotonic()
+        samples_s = min(_LEAST_SAMPLES * (told_s - fed_s), _SLOWEST * self.settings.least_s)
+        until_s = max(until_s, told_s + samples_s)
         processors = at_work.spread_over(slots)  # again, with row costs measured flat out instead of from the warm-up
         limit, samples = self._until_steady(at_work, size, until_s, left)
         took_s = time.monotonic() - began_s

@@ -30,7 +30,7 @@ from sluicegate.spark.pipeline.runtime import Running, start
 from sluicegate.spark.supervisor import Supervisor
 
 Tick = dict[str, Any]
-_WARM_UP_ROWS = (20, 20, 20, 20, 20, 20, 60, 20, 120)
+WARM_UP_ROWS = (20, 20, 20, 20, 20, 20, 60, 20, 120)
 """Rows of the warm-up batches: the first compile; the last differ in size, so that the cost of a row can be fitted."""
 _LOGGED_S = 1.0
 """Wait until the last batch is in the log."""
@@ -54,7 +54,8 @@ class Surroundings:
     ``fleet`` creates the context that scales executors and nodes to the plan, if any; ``beside`` creates a context that
     is open while the run's folder is fed; ``progress`` is called twice a second. Once ``leave`` is set feeding stops,
     in-flight rows are drained and the run is judged. ``promised`` maps the duration of a warm, nearly empty batch on
-    this machine to the promise (SLO) of the run; without it the one of ``Control`` holds.
+    this machine to the promise (SLO) of the run; without it the one of ``Control`` holds. ``warm_up_rounds`` are the
+    rows of the batches before the load; fewer do where the application has run in the same session.
     """
 
     fleet: Callable[[Running], Fleet] | None = None
@@ -62,6 +63,7 @@ class Surroundings:
     progress: Progress | None = None
     leave: threading.Event = field(default_factory=threading.Event)
     promised: Callable[[float], tuple[str, ...]] | None = None
+    warm_up_rounds: Sequence[int] = WARM_UP_ROWS
 
 
 def run_app(
@@ -88,7 +90,7 @@ def run_app(
         start(pipeline := ready.build(), spark, folder, begin_with(processors or {}, pipeline, fuse), fuse) as running,
         around.fleet(running) if around.fleet else nullcontext() as fleet,
     ):
-        warm_up(app, running, around.leave)
+        warm_up(app, running, around.leave, around.warm_up_rounds)
         if around.promised is not None:
             control = replace(control, slo=around.promised(small_batch_s(running)))
         if fleet is not None:
@@ -146,7 +148,7 @@ def _kept_sinks(running: Running, pipeline: Pipeline) -> dict[str, DataFrame]:
 
 
 def warm_up(
-    app: App, running: Running, leave: threading.Event | None = None, rounds: Sequence[int] = _WARM_UP_ROWS
+    app: App, running: Running, leave: threading.Event | None = None, rounds: Sequence[int] = WARM_UP_ROWS
 ) -> None:
     """Pass a few rows through every operator, so that measured latency excludes Spark compiling its first batches."""
     if app.rows is None:
@@ -211,7 +213,7 @@ def _finish(running: Running, feeder: Feeder | None) -> None:
     try:
         running.drain(_FINISH_S)
     except StillWaiting as problem:
-        running.restarts.append(f"{problem}; they are kept, and go on at the next start in this folder")
+        running.restarts.append(f"{problem}; they are kept, and processed at the next start in this folder")
 
 
 def _goes_on(feeder: Feeder | None, until_s: float) -> bool:

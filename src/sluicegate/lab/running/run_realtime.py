@@ -154,7 +154,7 @@ def _finish(running: RealTimeRunning, feed: TopicFeed | None) -> None:
     try:
         running.drain(_FINISH_S)
     except StillWaiting as problem:
-        running.restarts.append(f"{problem}; they are kept, and go on at the next start in this folder")
+        running.restarts.append(f"{problem}; they are kept, and processed at the next start in this folder")
 
 
 def _answer(

@@ -1,7 +1,8 @@
 """Mc-Stream's instance level: number of instances by algorithm 1 (Eq 9), routing of rows by algorithm 2.
 
 Algorithm 1 raises the first vertex's m_1 in growing, then shrinking steps until one more instance improves neither
-its throughput min(lambda, m mu) nor its latency (by ``least_gain``), by the situation's model. The others follow from:
+its throughput nor its latency (by ``least_gain``), by the situation's model: throughput is min(lambda, m mu), where a
+backlog adds to lambda. The others follow from:
 
     c_1/p_1 : m_1 = c_2/p_2 : m_2 = ...,   rounded up, 1 <= m <= m_max
 
@@ -47,8 +48,10 @@ class McStream:
     """Mc-Stream as a policy. ``capacity_of`` gives p where nodes differ (default 1).
 
     With ``trial_s`` the first vertex's instances are found by trial on the running pipeline, each number measured for
-    that long (``mc_trial``); else by the model. At most ``most_moves`` instances are moved at once, ``redeploy_s``
-    apart, and packed if the utilisation of the nodes in use is below ``least_utilisation``.
+    that long (``mc_trial``); else by the model, to which rows that wait beyond the queues' bound are load over
+    ``catch_up_s``: a trial would measure that more instances carry more while they last. At most ``most_moves``
+    instances are moved at once, ``redeploy_s`` apart, and packed if the utilisation of the nodes in use is below
+    ``least_utilisation``.
 
     Levels can be disabled for ablation studies: without ``instance_level`` (algorithms 1 and 2) the running instances
     stay and rows are routed in equal shares, without ``scheduling_level`` (algorithm 3) instances are placed on nodes
@@ -74,6 +77,7 @@ class McStream:
     least_utilisation: float = 0.3
     redeploy_s: float = 20.0
     trial_s: float = 0.0
+    catch_up_s: float = 10.0
     instance_level: bool = True
     scheduling_level: bool = True
     resource_level: bool = True
@@ -81,6 +85,7 @@ class McStream:
     def __post_init__(self) -> None:
         require_number(self.trial_s, "trial_s")
         require_number(self.redeploy_s, "redeploy_s")
+        require_number(self.catch_up_s, "catch_up_s", above=True)
         require(0 < self.least_gain < 1, f"least_gain is {self.least_gain}: give a share between 0 and 1")
         for name, capacity in self.capacity_of.items():
             require_number(capacity, f"capacity of {name!r}", above=True)
@@ -136,7 +141,7 @@ class McStream:
         known = memory.trial if memory is not None else None
         trial = known or InstanceTrial(have, situation.now_s, have)
         if trial.m != have and not trial.done:
-            trial = replace(trial, since_s=situation.now_s)  # the number under trial does not run yet
+            trial = trial.not_yet(situation.now_s)
         now = Measurement(situation.arrivals_per_s, seen.throughput_per_s, latency_s)
         most = situation.limits.most_for(first)
         most = most if situation.limits.budget is None else min(most, situation.limits.budget)
@@ -146,21 +151,28 @@ class McStream:
     def instances(self, situation: Situation, trial: InstanceTrial | None = None) -> tuple[dict[str, int], str]:
         """Algorithm 1: the instances of every vertex, and the reason; a ``trial`` gives those of the first vertex."""
         topology = situation.topology
-        demand = {o.name: min(_arrivals(situation, o) / o.service_per_s, _MOST_DEMAND) for o in topology.operators}
+        load = {o.name: self._load_per_s(situation, o) for o in topology.operators}
+        demand = {o.name: min(load[o.name] / o.service_per_s, _MOST_DEMAND) for o in topology.operators}
         first = _first(situation)
         if first is None:
             return dict.fromkeys(topology.names, 1), "no rows arrive: one instance each"
         vertex = topology.operator(first)
-        m_1 = trial.m if trial is not None else self._first_instances(vertex, _arrivals(situation, vertex))
+        m_1 = trial.m if trial is not None else self._first_instances(vertex, load[first])
         # c/p of a vertex: Eq 9 keeps it in one proportion to the instances.
         relative = {name: demand[name] / self.capacity_of.get(name, 1.0) for name in topology.names}
         wanted = {name: max(1, _round_up(m_1 * (relative[name] / relative[first]))) for name in topology.names}
         stop = f"one more gains less than {self.least_gain:.1%}" if m_1 < _MOST else "where the search ends"
         stop = stop if trial is None else "as the trial has it"
         return {**wanted, first: m_1}, (
-            f"{first}: {m_1:,} instances for {_arrivals(situation, vertex):,.4g} rows/s at {vertex.service_per_s:,.4g} "
+            f"{first}: {m_1:,} instances for {load[first]:,.4g} rows/s at {vertex.service_per_s:,.4g} "
             f"rows/s each, {stop}; the others in proportion to their demand"
         )
+
+    def _load_per_s(self, situation: Situation, vertex: Operator) -> float:
+        """Its arrivals, and what its queues hold beyond their bound: more instances work that off faster."""
+        queues, arrivals_per_s = _queues(situation, vertex.name), _arrivals(situation, vertex)
+        beyond = math.fsum(queues) - self.bounds.most_mean * len(queues)
+        return arrivals_per_s + max(beyond, 0.0) / self.catch_up_s if arrivals_per_s > 0 else 0.0
 
     def _first_instances(self, vertex: Operator, arrivals_per_s: float) -> int:
         def improves(m: int) -> bool:

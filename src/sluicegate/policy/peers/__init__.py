@@ -9,7 +9,7 @@ is DSM, R-Storm is RSM.
 from sluicegate.policy.peers.dhalion import Dhalion
 from sluicegate.policy.peers.ds2 import Ds2
 from sluicegate.policy.peers.dstreams_allocation import DStreamsAllocation
-from sluicegate.policy.peers.flink_autoscaler import FlinkAutoscaler, FlinkSettings
+from sluicegate.policy.peers.flink_autoscaler import FlinkAutoscaler
 from sluicegate.policy.peers.hindsight import Hindsight
 from sluicegate.policy.peers.hpa import Hpa
 from sluicegate.policy.peers.keda import Keda
@@ -23,7 +23,6 @@ __all__ = [
     "Dhalion",
     "Ds2",
     "FlinkAutoscaler",
-    "FlinkSettings",
     "GridAnswer",
     "GridPoint",
     "Hindsight",

@@ -133,10 +133,10 @@ class Dhalion:
             wrong = failed.get(name)
             if wrong and fewer <= wrong.size and arrivals[name] >= self.as_high * wrong.arrivals_per_s:
                 reasons.append(
-                    f"{name}: {wrong.size} were too few at {wrong.arrivals_per_s:g} rows/s, now {arrivals[name]:g}"
+                    f"{name}: {wrong.size} were not enough at {wrong.arrivals_per_s:g} rows/s, now {arrivals[name]:g}"
                     f" rows/s: {have} kept"
                 )
                 continue
             wanted[name] = fewer
-            reasons.append(f"{name}: nothing held back and {queue:g} rows queued, {have} x {1 - self.less:g}: {fewer}")
-        return wanted, tuple(reasons) or ("nothing is held back, no queue is nearly empty: kept",)
+            reasons.append(f"{name}: no back-pressure and {queue:g} rows queued, {have} x {1 - self.less:g}: {fewer}")
+        return wanted, tuple(reasons) or ("no back-pressure, and no queue is nearly empty: kept",)

@@ -4,10 +4,10 @@
     ratio >= 0.9: add round(ratio) executors, at least one      ratio <= 0.3: remove one
 
 An executor has ``Limits.slots_per_executor`` processors; they are spread over the operators so that the pipeline
-carries the highest rate. Our readings: the slowest operator limits the pipeline, so the largest ratio counts; without
-batches the utilisation replaces the ratio (a batch that takes 90% of its interval keeps its processors busy 90% of the
-time); round is half up, as in Spark. A decision holds until the next one, which starts from the executors that then
-run.
+carries the highest rate. Our readings: the slowest operator limits the pipeline, so the largest ratio counts; of an
+operator that is not in batches the utilisation replaces the ratio (a batch that takes 90% of its interval keeps its
+processors busy 90% of the time); round is half up, as in Spark. A decision holds until the next one, which starts from
+the executors that then run.
 """
 
 from __future__ import annotations
@@ -69,24 +69,29 @@ class DStreamsAllocation:
     def propose(self, memory: DStreamsMemory | None, situation: Situation) -> tuple[DStreamsMemory, Proposal]:
         running, slots = running_of(situation), situation.limits.slots_per_executor
         have = math.ceil(sum(running.values()) / slots)
-        memory = memory or DStreamsMemory(situation.now_s, have, "first look: kept")
-        memory = replace(memory, ratios=(*memory.ratios, self._ratio(situation)))
+        memory = memory or DStreamsMemory(situation.now_s, have, "first observation: kept")
+        ratio = self._ratio(situation)
+        memory = memory if ratio is None else replace(memory, ratios=(*memory.ratios, ratio))
         if situation.now_s - memory.decided_s >= self.every_s:
             memory = self._decided(memory, situation.now_s, have)
         if memory.executors == have:
             return memory, proposal_within(running, (memory.why,), situation)
         return memory, spread_within(memory.executors * slots, (memory.why,), situation)
 
-    def _ratio(self, situation: Situation) -> float:
-        return max(self._ratio_of(situation, name) for name in situation.topology.names)
+    def _ratio(self, situation: Situation) -> float | None:
+        """The largest ratio of an operator; ``None`` while none of them has ended a batch."""
+        found = [self._ratio_of(situation, name) for name in situation.topology.names]
+        return max((ratio for ratio in found if ratio is not None), default=None)
 
-    def _ratio_of(self, situation: Situation, name: str) -> float:
+    def _ratio_of(self, situation: Situation, name: str) -> float | None:
         batches = situation.observation.of(name).batches
-        if not batches:
-            return utilisation_of(situation, name)
-        return fmean(batch.duration_s for batch in batches) / self.batch_interval_s
+        if batches:
+            return fmean(batch.duration_s for batch in batches) / self.batch_interval_s
+        return None if situation.topology.operator(name).batch is not None else utilisation_of(situation, name)
 
     def _decided(self, memory: DStreamsMemory, now_s: float, have: int) -> DStreamsMemory:
+        if not memory.ratios:
+            return DStreamsMemory(now_s, memory.executors, "no batch has ended: kept")
         ratio = fmean(memory.ratios)
         seen = f"batches take {ratio:.3g} of their interval"
         if self.down_ratio < ratio < self.up_ratio:

@@ -30,40 +30,6 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class FlinkSettings:
-    """The autoscaler's defaults.
-
-    ``utilisation_target``: target busy share; lower keeps more in reserve. ``utilisation_least`` and ``_most``: the
-    band in which nothing changes. ``window_s``: averaging time of the measurements; longer is smoother and slower.
-    ``stabilisation_s``: time after a change that is not measured. ``catch_up_s``: time in which a backlog must be
-    drained; shorter needs more. ``restart_s``: how long a change stops the job. ``scale_down_s``: how long less must be
-    recommended before scaling down. ``scale_down_factor``: the largest share removed at once. ``parallelism_least`` and
-    ``_most``: bounds of each operator.
-    """
-
-    utilisation_target: float = 0.7
-    utilisation_least: float = 0.4
-    utilisation_most: float = 1.0
-    window_s: float = 900.0
-    stabilisation_s: float = 300.0
-    catch_up_s: float = 1800.0
-    restart_s: float = 300.0
-    scale_down_s: float = 3600.0
-    scale_down_factor: float = 0.6
-    parallelism_least: int = 1
-    parallelism_most: int = 200
-
-    def __post_init__(self) -> None:
-        ordered = 0 < self.utilisation_least <= self.utilisation_target <= self.utilisation_most
-        require(ordered, "flink utilisation: need 0 < least <= target <= most")
-        require_number(self.catch_up_s, "flink catch_up_s", above=True)
-        for what in ("window_s", "stabilisation_s", "restart_s", "scale_down_s"):
-            require_number(getattr(self, what), f"flink {what}")
-        require(0 <= self.scale_down_factor <= 1, "flink scale_down_factor: give a share, 0 to 1")
-        require(1 <= self.parallelism_least <= self.parallelism_most, "flink parallelism: need 1 <= least <= most")
-
-
-@dataclass(frozen=True, slots=True)
 class Sample:
     """One measurement: the pipeline's rate, and the true rate of one processor of each operator."""
 
@@ -92,7 +58,14 @@ class FlinkMemory:
 
 @dataclass(frozen=True, slots=True)
 class FlinkAutoscaler:
-    """The autoscaler as a policy.
+    """The autoscaler as a policy, with its defaults.
+
+    ``utilisation_target``: target busy share; lower keeps more in reserve. ``utilisation_least`` and ``_most``: the
+    band in which nothing changes. ``window_s``: averaging time of the measurements; longer is smoother and slower.
+    ``stabilisation_s``: time after a change that is not measured. ``catch_up_s``: time in which a backlog must be
+    drained; shorter needs more. ``restart_s``: how long a change stops the job. ``scale_down_s``: how long less must be
+    recommended before scaling down. ``scale_down_factor``: the largest share removed at once. ``parallelism_least`` and
+    ``_most``: bounds of each operator.
 
     >>> from sluicegate.domain import Edge, Observation, Operator, Topology
     >>> one = Topology("t", (Operator("a", 100.0),), (Edge("source", "a"),))
@@ -103,7 +76,26 @@ class FlinkAutoscaler:
     (4, 8)
     """
 
-    settings: FlinkSettings = field(default_factory=FlinkSettings)
+    utilisation_target: float = 0.7
+    utilisation_least: float = 0.4
+    utilisation_most: float = 1.0
+    window_s: float = 900.0
+    stabilisation_s: float = 300.0
+    catch_up_s: float = 1800.0
+    restart_s: float = 300.0
+    scale_down_s: float = 3600.0
+    scale_down_factor: float = 0.6
+    parallelism_least: int = 1
+    parallelism_most: int = 200
+
+    def __post_init__(self) -> None:
+        ordered = 0 < self.utilisation_least <= self.utilisation_target <= self.utilisation_most
+        require(ordered, "flink utilisation: need 0 < least <= target <= most")
+        require_number(self.catch_up_s, "flink catch_up_s", above=True)
+        for what in ("window_s", "stabilisation_s", "restart_s", "scale_down_s"):
+            require_number(getattr(self, what), f"flink {what}")
+        require(0 <= self.scale_down_factor <= 1, "flink scale_down_factor: give a share, 0 to 1")
+        require(1 <= self.parallelism_least <= self.parallelism_most, "flink parallelism: need 1 <= least <= most")
 
     @property
     def name(self) -> str:
@@ -113,9 +105,9 @@ class FlinkAutoscaler:
         return FlinkMemory()
 
     def propose(self, memory: FlinkMemory, situation: Situation) -> tuple[FlinkMemory, Proposal]:
-        memory = _measured(self.settings, memory, situation)
+        memory = _measured(self, memory, situation)
         age_s = situation.now_s - memory.since_s
-        ready_s = self.settings.stabilisation_s + self.settings.window_s
+        ready_s = self.stabilisation_s + self.window_s
         if age_s < ready_s or not memory.samples:
             reason = f"measured for {age_s:g} s of the {ready_s:g} s needed since the last change: kept"
             return memory, proposal_within(memory.running, (reason,), situation)
@@ -125,20 +117,20 @@ class FlinkAutoscaler:
         reasons: list[str] = []
         uncapped = True
         for name in situation.topology.names:
-            asked, reason = _recommended(self.settings, memory, name, rates[name], backlog[name])
-            best = min(max(asked, self.settings.parallelism_least), self.settings.parallelism_most)
+            asked, reason = _recommended(self, memory, name, rates[name], backlog[name])
+            best = min(max(asked, self.parallelism_least), self.parallelism_most)
             if asked > best:
                 uncapped, reason = False, f"{reason}, at most {best} per operator"
             if best < memory.running[name]:
-                fewer[name] = _noted(self.settings, memory.fewer.get(name), situation.now_s, best)
-                best, wait = _lowered(self.settings, fewer[name], situation.now_s, memory.running[name])
+                fewer[name] = _noted(self, memory.fewer.get(name), situation.now_s, best)
+                best, wait = _lowered(self, fewer[name], situation.now_s, memory.running[name])
                 reason = f"{reason}, {wait}"
             wanted[name] = best
             reasons.append(f"{name}: {reason}")
         return replace(memory, fewer=fewer), proposal_within(wanted, tuple(reasons), situation, feasible=uncapped)
 
 
-def _measured(settings: FlinkSettings, memory: FlinkMemory, situation: Situation) -> FlinkMemory:
+def _measured(settings: FlinkAutoscaler, memory: FlinkMemory, situation: Situation) -> FlinkMemory:
     """The memory with this measurement; reset after a change, since old rates belong to the old job."""
     now_s, running = situation.now_s, running_of(situation)
     if running != memory.running:
@@ -157,7 +149,7 @@ def _rates_per_s(memory: FlinkMemory, topology: Topology) -> dict[str, float]:
 
 
 def _recommended(
-    settings: FlinkSettings, memory: FlinkMemory, name: str, rate: float, backlog_rows: float
+    settings: FlinkAutoscaler, memory: FlinkMemory, name: str, rate: float, backlog_rows: float
 ) -> tuple[int, str]:
     """The size by the formula (within the band: the current one), and the reason."""
     have = memory.running[name]
@@ -172,7 +164,7 @@ def _recommended(
     return asked, f"{target:g} rows/s / {true_per_s:g} rows/s each: {asked}"
 
 
-def _noted(settings: FlinkSettings, before: Fewer | None, now_s: float, size: int) -> Fewer:
+def _noted(settings: FlinkAutoscaler, before: Fewer | None, now_s: float, size: int) -> Fewer:
     if before is None:
         return Fewer(now_s, ((now_s, size),))
     # only the largest matters, so earlier sizes that are not larger are dropped
@@ -180,7 +172,7 @@ def _noted(settings: FlinkSettings, before: Fewer | None, now_s: float, size: in
     return Fewer(before.since_s, (*recent, (now_s, size)))
 
 
-def _lowered(settings: FlinkSettings, fewer: Fewer, now_s: float, have: int) -> tuple[int, str]:
+def _lowered(settings: FlinkAutoscaler, fewer: Fewer, now_s: float, have: int) -> tuple[int, str]:
     """The smaller size if recommended for long enough: the largest recommendation, limited by the factor."""
     waited_s = now_s - fewer.since_s
     if waited_s < settings.scale_down_s:

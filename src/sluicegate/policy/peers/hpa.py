@@ -4,6 +4,7 @@
 
 every 15 s. Scaling up is immediate, scaling down goes only to the largest n' of the last 5 minutes. (Its default limit
 of doubling in 15 s never binds here: a utilisation of at most 1 over a target of 0.5 or more gives at most twice n.)
+Replicas that are not ready yet do not change n again: while a request has not taken effect, it stays.
 """
 
 from __future__ import annotations
@@ -100,6 +101,8 @@ class Hpa:
 
     def _recommended(self, situation: Situation, name: str) -> int:
         have, ratio = processors_of(situation, name), utilisation_of(situation, name) / self.target
+        if (asked := situation.observation.asked.get(name, have)) > have:
+            return asked
         if abs(ratio - 1) <= self.tolerance + 1e-9:
             return have
         return max(1, whole(have * ratio))

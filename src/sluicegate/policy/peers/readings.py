@@ -82,12 +82,17 @@ def _arrivals_at(situation: Situation, name: str) -> float:
 
 
 def utilisation_of(situation: Situation, name: str) -> float:
-    """The busy share of the operator's processors; min(1, lambda/(k mu)) if not measured."""
-    measured = situation.observation.of(name).utilisation
-    if measured is not None:
-        return measured
+    """The busy share of the operator's processors; min(1, lambda/(k mu)) if not measured.
+
+    Of an operator in batches always the latter: its batches follow each other without a gap at any load, so the share
+    of time in batches says nothing of how busy the tasks are. While it cannot keep up, what it carried counts as well.
+    """
+    seen, in_batches = situation.observation.of(name), situation.topology.operator(name).batch is not None
+    if seen.utilisation is not None and not in_batches:
+        return seen.utilisation
     capacity_per_s = processors_of(situation, name) * service_of(situation, name)
-    return min(1.0, _arrivals_at(situation, name) / capacity_per_s)
+    carried_per_s = seen.saturated_per_s or 0.0
+    return min(1.0, max(_arrivals_at(situation, name), carried_per_s) / capacity_per_s)
 
 
 def busy_processors(situation: Situation) -> float:

@@ -325,7 +325,9 @@ def run(layout: Layout, parent: int | None) -> None:
         while parent is None or os.getppid() == parent:
             controller.step(time.time())
             if step_s := looks.wait():
-                sys.stderr.write(f"sluicegate: the clock was set by {step_s:+.0f} s: the controller begins anew\n")
+                sys.stderr.write(
+                    f"sluicegate: the clock was set by {step_s:+.0f} s: earlier measurements are discarded\n"
+                )
                 controller = AttachController(layout, application)
 
 

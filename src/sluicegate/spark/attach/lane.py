@@ -265,7 +265,7 @@ class Lane:
             return "promise", f"{self.name} has no promise: set spark.sluicegate.query.{self.name}.slo"
         if not self.observer.learned:
             return "metrics", f"no batch of {self.name} yet: it stays as it is"
-        return "tasks", f"the stages of {self.name} do not follow the plan: they stay as Spark has them"
+        return "tasks", f"the stages of {self.name} do not follow the plan: their tasks are left to Spark"
 
 
 def _infeasible(decision: Decision) -> tuple[Refusal, ...]:

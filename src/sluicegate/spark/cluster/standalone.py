@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sluicegate.errors import BadInput, EnvironmentLacks
 from sluicegate.runlog.files import owner_only_folder
-from sluicegate.spark.cluster.daemons import Daemon, free_port, launch, log_tail, own_address, require_free, stop
-from sluicegate.spark.cluster.java import LOOPBACK, daemon_command, daemon_environment
+from sluicegate.spark.cluster.daemons import Daemon, free_port, launch, log_tail, require_free, stop
+from sluicegate.spark.cluster.hosts import Hosts
+from sluicegate.spark.cluster.java import daemon_command, daemon_environment
 from sluicegate.spark.cluster.page import MasterPage, executors_of, master_page
 from sluicegate.spark.cluster.secret import (
     application_settings,
@@ -56,6 +57,7 @@ class Cluster:
 
     folder: Path
     patience_s: float = 120.0
+    hosts: Hosts = field(default_factory=Hosts)
 
     def up(self, workers: int, cores: int = 1, memory: str = "1g", port: int | None = None) -> ClusterStatus:
         """Start a master with at least ``workers`` registered workers; running ones are kept."""
@@ -140,8 +142,9 @@ class Cluster:
         chosen = free_port() if port is None else require_free(port)
         page_port = free_port()
         ports = ("--port", str(chosen), "--webui-port", str(page_port))
-        master = self._launch("master", LOOPBACK, chosen, "org.apache.spark.deploy.master.Master", *ports)
-        state = ClusterState(master, page_port)
+        host = self.hosts.master
+        master = self._launch("master", host, (), chosen, "org.apache.spark.deploy.master.Master", *ports)
+        state = ClusterState(master, page_port, host=host)
         write_state(self.folder, state)
         self._await_all([master], lambda _: (page := self._page(state)) is not None and page.ready)
         return state
@@ -165,19 +168,22 @@ class Cluster:
         return state
 
     def _launch_worker(self, number: int, master: str, cores: int, memory: str) -> Daemon:
-        host, port, work = own_address(number), free_port(), self.folder.resolve() / "work"
+        host, before = self.hosts.of_worker(number)
+        port, work = free_port(), self.folder.resolve() / "work"
         owner_only_folder(work)
         ports = ("--port", str(port), "--webui-port", "0")
         size = ("--cores", str(cores), "--memory", memory, "--work-dir", str(work))
         main_class = "org.apache.spark.deploy.worker.Worker"
-        return self._launch(f"worker-{number}", host, port, main_class, *ports, *size, master)
+        return self._launch(f"worker-{number}", host, before, port, main_class, *ports, *size, master)
 
-    def _launch(self, name: str, host: str, port: int, main_class: str, *arguments: str) -> Daemon:
+    def _launch(
+        self, name: str, host: str, before: tuple[str, ...], port: int, main_class: str, *arguments: str
+    ) -> Daemon:
         log = self.folder.resolve() / "logs" / f"{name}.log"
         owner_only_folder(log.parent)
         log.unlink(missing_ok=True)
         settings = ("--properties-file", str(properties_file(self.folder)))
-        command = daemon_command(main_class, "--host", host, *settings, *arguments)
+        command = [*before, *daemon_command(main_class, "--host", host, *settings, *arguments)]
         return launch(name, command, daemon_environment(host, _DAEMON_SETTINGS), log, port)
 
     def _await_all(self, daemons: Sequence[Daemon], ready: Callable[[Daemon], bool]) -> None:

@@ -20,22 +20,26 @@ _FILE = "cluster.json"
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """A master, the port of its page, and its workers. ``started`` counts all workers ever started."""
+    """A master, the port of its page, and its workers. ``started`` counts all workers ever started.
+
+    ``host`` is the address of the master.
+    """
 
     master: Daemon
     page_port: int
     workers: tuple[Daemon, ...] = ()
     started: int = 0
+    host: str = LOOPBACK
 
     @property
     def url(self) -> str:
         """The master URL for applications."""
-        return f"spark://{LOOPBACK}:{self.master.port}"
+        return f"spark://{self.host}:{self.master.port}"
 
     @property
     def page(self) -> str:
         """The address of the master's page."""
-        return f"http://{LOOPBACK}:{self.page_port}"
+        return f"http://{self.host}:{self.page_port}"
 
     @property
     def daemons(self) -> tuple[Daemon, ...]:
@@ -66,7 +70,9 @@ def read_state(folder: Path) -> ClusterState | None:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         workers = tuple(Daemon(**worker) for worker in found["workers"])
-        return ClusterState(Daemon(**found["master"]), found["page_port"], workers, found["started"])
+        return ClusterState(
+            Daemon(**found["master"]), found["page_port"], workers, found["started"], found.get("host", LOOPBACK)
+        )
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError) as problem:

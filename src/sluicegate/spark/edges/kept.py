@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from itertools import accumulate
 from pathlib import Path
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -27,7 +28,7 @@ def read_stream(spark: SparkSession, folder: Path, stream: str) -> DataFrame:
     edge = FolderEdge(Layout(folder.resolve()).edge(stream))
     schema = schema_of(edge)
     files = {}
-    for manifest in _listed(edge, _keep_s(folder, stream)):
+    for manifest in listed(edge, _keep_s(folder, stream)):
         for file in manifest.files:
             check_size(edge.folder, manifest.number, file)  # its contents are checked as they are read
             files[str(edge.folder / file.path)] = file
@@ -38,9 +39,12 @@ def read_stream(spark: SparkSession, folder: Path, stream: str) -> DataFrame:
     return reader.schema(schema).load(list(files))
 
 
-def _listed(edge: FolderEdge, keep_s: float | None) -> list[Manifest]:
+def listed(edge: FolderEdge, keep_s: float | None) -> list[Manifest]:
+    """The manifests that have not expired; one from when the clock was set back is as old as the one before it."""
     since_s = -math.inf if keep_s is None else time.time() - keep_s
-    return [manifest for manifest in edge.whole() if manifest.published_s >= since_s]
+    found = edge.whole()
+    published_s = accumulate((manifest.published_s for manifest in found), max)
+    return [manifest for manifest, at_s in zip(found, published_s, strict=True) if at_s >= since_s]
 
 
 def _keep_s(folder: Path, stream: str) -> float | None:

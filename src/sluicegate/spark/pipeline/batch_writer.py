@@ -286,16 +286,17 @@ class BatchWriter:
             edge = self.writes[""]
             if edge.topic is not None:
                 return {"": send(batch, edge.topic)}
-            folder = edge.folder / "data" / home
-            _save(batch, folder, self.passing)
-            return {"": _listed(edge, f"data/{home}", _told_sums(folder))}
+            draft = self._drafts / home
+            sums = _saved(batch, draft, self.passing)
+            # renamed: a task of an executor that was lost and comes back knows the draft only, and cannot touch it here
+            draft.rename(edge.folder / "data" / home)
+            return {"": _listed(edge, f"data/{home}", sums)}
         return self._split(batch, home)
 
     def _split(self, batch: DataFrame, home: str) -> dict[str, tuple[DataFile, ...]]:
         """Write all outputs in one pass, then rename each output's files to its own edge, on the same disk."""
         draft = self._drafts / home
-        _save(batch, draft, self.passing, by_output=True)
-        sums = _told_sums(draft)
+        sums = _saved(batch, draft, self.passing, by_output=True)
         found = {path.name.removeprefix(f"{OUTPUT}="): path for path in draft.iterdir() if path.is_dir()}
         unknown = sorted(set(found) - set(self.writes))
         if unknown:
@@ -323,6 +324,31 @@ def _save(batch: DataFrame, folder: Path, passing: bool, by_output: bool = False
     (writer.partitionBy(OUTPUT) if by_output else writer).parquet(str(folder))
 
 
+def _saved(batch: DataFrame, draft: Path, passing: bool, by_output: bool = False) -> dict[str, tuple[int, str]]:
+    """Write a batch to a folder; returns the sums that its tasks told."""
+    _save(batch, draft, passing, by_output)
+    draft.mkdir(parents=True, exist_ok=True)  # without any row Spark makes none
+    _check_told(draft)
+    return _told_sums(draft)
+
+
+def _check_told(folder: Path) -> None:
+    """Raise unless the files of a folder are those that its tasks told, each task the same ones in all its attempts.
+
+    An executor that is lost while a task of it commits leaves files of two attempts, or has deleted one that the other
+    attempt wrote: of rows that a function draws anew, some would be there twice or not at all. The batch runs again.
+    """
+    by_task: dict[str, set[frozenset[str]]] = {}
+    for told in folder.glob("_sums-*"):
+        paths = frozenset(line.partition("\t")[0] for line in told.read_text(encoding="utf-8").splitlines())
+        by_task.setdefault(told.name.rpartition("_")[0], set()).add(paths)
+    named = {path for attempts in by_task.values() for paths in attempts for path in paths}
+    files = (path.relative_to(folder) for path in folder.rglob("*.parquet"))
+    there = {str(path) for path in files if path.parts[0] != "_temporary"}  # where tasks that are not over write
+    if named != there or any(len(attempts) > 1 for attempts in by_task.values()):
+        raise OSError(f"an executor was lost while its task wrote {folder.name}: the batch runs again")
+
+
 def _told_sums(folder: Path) -> dict[str, tuple[int, str]]:
     """Size and checksums of each file, by path, from the ``_sums-*`` files its writing task left; deletes those.
 
@@ -331,7 +357,7 @@ def _told_sums(folder: Path) -> dict[str, tuple[int, str]]:
     """
     found: dict[str, tuple[int, str]] = {}
     unsure: set[str] = set()
-    for told in folder.glob("_sums-*") if folder.exists() else ():
+    for told in folder.glob("_sums-*"):
         for line in told.read_text(encoding="utf-8").splitlines():
             path, size, sums = line.split("\t")
             if found.setdefault(path, (int(size), sums)) != (int(size), sums):
@@ -346,7 +372,7 @@ def _listed(edge: DurableEdge, home: str, sums: Mapping[str, tuple[int, str]], u
     ``sums`` is keyed by the path that a file had when it was written: ``under`` plus its name.
     """
     folder = edge.folder / home
-    if not folder.exists():
+    if not folder.exists():  # an output without rows
         return ()
     paths = sorted(path for path in folder.iterdir() if path.suffix == ".parquet")
     files = [

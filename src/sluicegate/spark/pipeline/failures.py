@@ -52,23 +52,23 @@ class Fault(StrEnum):
     @property
     def remedy(self) -> str:
         return {
-            Fault.CODE: "nothing is lost: mend its code and start again in the same folder, it goes on with that batch",
-            Fault.OURS: "it goes on with that batch once that is done and the pipeline is started again",
+            Fault.CODE: "nothing is lost: fix its code and start again in the same folder, it resumes with that batch",
+            Fault.OURS: "it resumes with that batch once that is done and the pipeline is started again",
             Fault.SPOILED: "nothing else is at fault",
             Fault.FOLDER: (
                 "a file of the pipeline's folder is missing or damaged, the operator's code is not at fault: restore "
                 "the folder from a copy and start again, or start in a new folder"
             ),
             Fault.SOURCE: (
-                "a file of its source is not as its schema says: replace or mend that file and start again in the same "
-                "folder, nothing is lost"
+                "a file of its source is not as its schema says: replace or repair that file and start again in the "
+                "same folder, nothing is lost"
             ),
             Fault.SERVICE: (
-                "a service that it calls does not answer: bring that back and start again in the same folder, nothing "
-                "is lost"
+                "a service that it calls does not answer: restore that service and start again in the same folder, "
+                "nothing is lost"
             ),
             Fault.MACHINE: (
-                "the machine lacks something (room on the disk, memory, a file): mend that and start again in the same "
+                "the machine lacks something (disk space, memory, a file): fix that and start again in the same "
                 "folder, nothing is lost"
             ),
         }[self]

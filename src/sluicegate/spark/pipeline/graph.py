@@ -27,7 +27,10 @@ MICRO_BATCH, REAL_TIME = "micro-batch", "real-time"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One query: what it reads and writes, by edge name. ``terminal`` ones write what leaves the pipeline."""
+    """One query: what it reads and writes, by edge name. ``terminal`` ones write what leaves the pipeline.
+
+    ``calls_write``: a sink's ``write`` is called with its batches, before they are published.
+    """
 
     name: str
     reads: tuple[str, ...]
@@ -36,6 +39,7 @@ class Node:
     key_groups: int
     terminal: bool
     source: str | None
+    calls_write: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,7 @@ def _node(pipeline: Pipeline, group: Group, kept: tuple[str, ...]) -> Node:
         key_groups=group.key_groups,
         terminal=any(stream in kept and stream != group.last.dead_letters for stream in group.last.streams),
         source=group.first.source,
+        calls_write=any(sink.write and sink.stream in group.last.streams for sink in pipeline.sinks.values()),
     )
 
 
@@ -167,4 +172,5 @@ def _node_from(entry: dict[str, Any]) -> Node:
         key_groups=int(entry["key_groups"]),
         terminal=bool(entry["terminal"]),
         source=entry["source"],
+        calls_write=bool(entry.get("calls_write", entry["terminal"])),  # older versions did not say
     )

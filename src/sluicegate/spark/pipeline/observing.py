@@ -36,6 +36,10 @@ from sluicegate.spark.pipeline.graph import Node, RunningGraph
 
 _FLAT_OUT = 0.95
 """An operator is saturated if its batches fill at least this share of the time between two polls."""
+_MOSTLY_WORK = 0.75
+"""And if its tasks work on rows for at least this share of its batches. Where rows wait, batches follow one another at
+any load; of a small load they are nearly all overhead, and their throughput is the load, not what could be carried. At
+half, a load of half the capacity would count as the most that is carried; at 0.9, only backlogs of many seconds do."""
 EXECUTORS_OVERDUE_S = 90.0
 """Executors that have not started by then are reported as overdue: on two busy cores one takes 15 s."""
 
@@ -198,10 +202,19 @@ class Observer:
             service_scv=uneven.service_scv,
             utilisation=self._busy(node.name, busy_s, took_s) if took_s else None,
             queue_rows=float(self.queue(node)),
-            saturated_per_s=rows / busy_s if took_s and busy_s >= _FLAT_OUT * took_s and self.queue(node) else None,
+            saturated_per_s=rows / busy_s if self._saturated(node, records, took_s) else None,
             sojourn_s=sum(waited) / rows if waited and rows else None,
             batches=self._telling(node.name, records),
         )
+
+    def _saturated(self, node: Node, records: list[BatchRecord], took_s: float | None) -> bool:
+        """Whether the operator was the limit: batches without a pause that were mostly work, and more rows waiting."""
+        busy_s = sum(record.duration_s for record in records)
+        offered_s = sum(record.duration_s * record.processors for record in records)
+        work_s = sum(record.work_s or 0.0 for record in records)
+        if not took_s or busy_s < _FLAT_OUT * took_s or work_s < _MOSTLY_WORK * offered_s:
+            return False
+        return offered_s > 0 and self.queue(node) > 0
 
     def _busy(self, name: str, busy_s: float, took_s: float) -> float:
         """The share of the time in batches; a batch longer than the time between two polls counts before it ends."""

@@ -3,11 +3,17 @@
 Three things delay the deletion of a manifest: a reader in the pipeline that has not committed it; its writer's own
 batch, which Spark would rerun if it is not committed; and a grace period for queries over the sink that began before
 its rows expired (``read_stream`` does not list expired rows). Manifests are deleted in order, the newest always stays.
+
+Rows expire by the wall clock, which may be stepped. A step forward counts only once it has lasted for as long as rows
+are kept: a clock that is wrong for a while deletes nothing. Rows published while the clock was set back count as
+published no earlier than those before them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.edges.folder import FolderEdge
@@ -16,6 +22,35 @@ from sluicegate.spark.pipeline.graph import RunningGraph
 
 _MOST_GRACE_S = 600.0
 """Longest grace period: expired rows stay on disk as long again as they were kept, at most this long."""
+_STEP_S = 1.0
+"""A wall clock that gains more than this on the monotonic one between two looks was stepped."""
+
+
+@dataclass(slots=True)
+class WaryClock:
+    """The wall clock, but a step forward counts only after ``hold_s``; a step back counts at once.
+
+    >>> clock = WaryClock(hold_s=60.0)
+    >>> [clock.at(wall_s, steady_s) for wall_s, steady_s in ((100.0, 0.0), (3710.0, 10.0), (120.0, 20.0), (95.0, 25.0))]
+    [100.0, 110.0, 120.0, 95.0]
+    """
+
+    hold_s: float
+    _ahead_s: float = math.inf
+    """How far the wall clock is believed to be ahead of the monotonic one."""
+    _stepped_s: float | None = None
+    """When, by the monotonic clock, a step forward was first seen."""
+
+    def at(self, wall_s: float, steady_s: float) -> float:
+        """The time that counts now; ``steady_s`` is by the monotonic clock."""
+        ahead_s = wall_s - steady_s
+        if ahead_s <= self._ahead_s + _STEP_S:
+            self._ahead_s, self._stepped_s = ahead_s, None
+        elif self._stepped_s is None:
+            self._stepped_s = steady_s
+        elif steady_s - self._stepped_s >= self.hold_s:
+            self._ahead_s, self._stepped_s = ahead_s, None
+        return steady_s + self._ahead_s
 
 
 class Retention:
@@ -25,14 +60,19 @@ class Retention:
         self._layout, self._graph = layout, graph
         self._writers = {stream: node.name for node in graph.nodes for stream in node.writes}
         self._first: dict[str, int] = {}
+        self._clocks = {stream: WaryClock(_stay_s(keep_s)) for stream, keep_s in graph.keep_s.items()}
 
-    def clean(self, taken: Mapping[str, Mapping[str, int]], now_s: float) -> None:
-        """Delete expired rows; ``taken``: by operator and stream, the first manifest that no committed batch read."""
+    def clean(self, taken: Mapping[str, Mapping[str, int]], wall_s: float, steady_s: float) -> None:
+        """Delete expired rows; ``taken``: by operator and stream, the first manifest that no committed batch read.
+
+        ``steady_s`` is the time by the monotonic clock.
+        """
         for stream, keep_s in self._graph.keep_s.items():
+            now_s = self._clocks[stream].at(wall_s, steady_s)
             edge, needed = FolderEdge(self._layout.edge(stream)), self._needed(stream, taken)
             first = self._first.get(stream, next(iter(edge.numbers()), 0))
             # from where the last call ended: costs what is deleted, not what is kept
-            too_old = self._too_old(edge, first, needed, now_s - keep_s - min(keep_s, _MOST_GRACE_S))
+            too_old = self._too_old(edge, first, needed, now_s - _stay_s(keep_s))
             if too_old > first:
                 edge.clean(too_old)
             self._first[stream] = too_old
@@ -54,3 +94,8 @@ class Retention:
             if stays >= needed or manifest.published_s >= before_s:
                 break
         return stays
+
+
+def _stay_s(keep_s: float) -> float:
+    """How long rows that are kept for ``keep_s`` stay on disk."""
+    return keep_s + min(keep_s, _MOST_GRACE_S)

@@ -483,7 +483,7 @@ class Running:
         for stream in streams - set(self.graph.kept):
             taken = [done[name].get(stream, 0) for name in self.graph.readers(stream)]
             FolderEdge(self.layout.edge(stream)).clean(min(taken, default=0))
-        self._retention.clean(done, time.time())
+        self._retention.clean(done, time.time(), time.monotonic())
 
     def _start(self, name: str) -> None:
         self.graph = self.graph.with_key_groups({name: self._prepared[name].key_groups})

@@ -156,15 +156,17 @@ def _repaired(layout: Layout) -> Iterator[str]:
 def _operator_repaired(layout: Layout, node: Node) -> Iterator[str]:
     checkpoint = layout.checkpoint(node.name)
     drafts = checkpoint.parent / "drafts"
-    if drafts.exists():
+    if drafts.exists() and any(drafts.iterdir()):
         shutil.rmtree(drafts, ignore_errors=True)
         yield f"{drafts} is removed: an interrupted batch left it"
     planned, finished = last_batch(checkpoint), last_committed(checkpoint)
     edges = [FolderEdge(layout.edge(stream)) for stream in node.writes]
     torn = planned is not None and planned != finished and bool(_fault(check_checkpoint_files, checkpoint))
     recorded = (checkpoint.parent / "commits" / f"{planned}.json").exists()
-    # a batch that has neither published nor recorded its files can be planned again, with the input available then
-    if torn and planned is not None and not recorded and not any(edge.has(planned) for edge in edges):
+    # a batch that has neither published nor recorded its files can be planned again, with the input available then;
+    # not with a sink that writes: it may know the rows of that number already, and would leave out those that are new
+    free = not recorded and not node.calls_write
+    if torn and free and planned is not None and not any(edge.has(planned) for edge in edges):
         path = checkpoint / "offsets" / str(planned)
         before = path.read_bytes()
         path.unlink()

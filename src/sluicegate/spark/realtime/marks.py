@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 COLUMN = "_sluicegate"
 HEADER = "sluicegate-times"
@@ -90,6 +91,18 @@ def figures(rows: Iterable[Timed], names: Sequence[str]) -> dict[str, StageFigur
             found[name] += StageFigures(1, took_s, took_s * took_s, max(taken_s - before_s, 0.0))
             before_s = done_s
     return found
+
+
+def intake(rows: Sequence[Timed]) -> list[float]:
+    """When the first stage took the first and the last of the rows, and the longest time between two; empty for none.
+
+    >>> intake([Timed(0.0, ((at_s, at_s),), 9.0) for at_s in (4.0, 1.0, 1.5)])
+    [1.0, 4.0, 2.5]
+    """
+    taken = sorted(row.stages[0][0] for row in rows)
+    if not taken:
+        return []
+    return [taken[0], taken[-1], max((after - before for before, after in pairwise(taken)), default=0.0)]
 
 
 def as_document(found: Mapping[str, StageFigures]) -> dict[str, list[float]]:

@@ -38,7 +38,7 @@ from sluicegate.spark.kafka.offsets import planned
 from sluicegate.spark.kafka.records import BrokerDoesNotAnswer
 from sluicegate.spark.pipeline.graph import RunningGraph
 from sluicegate.spark.pipeline.start_checks import check_same
-from sluicegate.spark.realtime.marks import Timed, as_document, figures
+from sluicegate.spark.realtime.marks import Timed, as_document, figures, intake
 from sluicegate.spark.realtime.program import COUNTED, SETTINGS, Program
 from sluicegate.spark.realtime.stages import BATCH_S, begin_with, reserve
 from sluicegate.spark.realtime.topics import SinkRows, TopicEnds, partitions_of
@@ -271,6 +271,7 @@ class RealTimeRunning:
             "pauses": len(self.pauses_s),
             "counted": self._counted(),
             "stages": as_document(figures(rows, self.names)),
+            "intake": [round(at_s, 3) for at_s in intake(rows)],
             "ages": [[round(row.out_s - row.born_s, 4), every] for row in rows[::every]],
         }
         append_line(self.layout.stages, json.dumps(document))
