@@ -46,6 +46,10 @@ Data that is not as it was: rows that code cannot take are dead letters, or stop
 tests (`tests/spark/test_data_faults.py`): each is exact or one line. `make fuzz` gives 100,000 malformed inputs to 25
 parsers.
 
+Not promised: that rows outlive a power failure or a crash of the machine. Manifests and plans are forced to the disk,
+rows and Spark's checkpoints are left to the system to write; what is missing then is refused with one line, and has to
+come from a backup.
+
 This page is written by `make chaos` (`benchmarks/chaos.py`) from the lines in `benchmarks/results/chaos.jsonl`;
 nothing on it is typed by hand. A line is there for every run that ended; runs that were broken off, and runs whose
 labels or checks were wrong when they were made, were taken out of the first set of lines, before the program was as

@@ -67,7 +67,8 @@ DECISION_FIELDS: Mapping[str, str] = MappingProxyType(
         "at_s": "When it was decided.",
         "running": "Processors (k) of every operator from now on.",
         "rescales": "Operators whose k changes: `operator`, `have`, `want`, `reason`.",
-        "changes": "Other changes (executors, nodes, places, key groups, shares, paces): `what`, `have`, `want`, `reason`.",
+        "changes": "Other changes (executors, nodes, places, key groups, shares, paces): `what`, `have`, `want`, "
+        "`reason`.",
         "executors": "Executors there should be; null where they are not moved.",
         "nodes": "Nodes there should be; null where they are not moved.",
         "reasons": "Why, with the numbers.",

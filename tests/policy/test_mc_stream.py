@@ -246,10 +246,13 @@ def test_by_trial_the_first_vertex_grows_until_neither_throughput_nor_latency_ga
     assert memory.trial.done
 
 
-def test_another_load_begins_a_new_trial() -> None:
+def test_another_load_that_lasts_begins_a_new_trial() -> None:
     done = InstanceTrial(4, 0.0, 4, Measurement(100.0, 100.0, 1.0), step=0)
-    assert done.after(50.0, Measurement(110.0, 110.0, 1.0), 5.0, 0.01, 64)[0] is done
-    anew, why = done.after(50.0, Measurement(200.0, 150.0, 2.0), 5.0, 0.01, 64)
+    assert done.after(50.0, Measurement(110.0, 110.0, 1.0), 5.0, 0.01, 64)[0] == done
+    seen_once, _ = done.after(50.0, Measurement(200.0, 150.0, 2.0), 5.0, 0.01, 64)
+    assert seen_once.done
+    assert seen_once.after(52.0, Measurement(100.0, 100.0, 1.0), 5.0, 0.01, 64)[0] == done
+    anew, why = seen_once.after(52.5, Measurement(200.0, 150.0, 2.0), 5.0, 0.01, 64)
     assert (anew.m, anew.done) == (4, False)
     assert why == "the load is another: 4 instances are measured anew"
 
@@ -257,18 +260,28 @@ def test_another_load_begins_a_new_trial() -> None:
 def test_less_load_begins_a_new_trial_from_its_part_of_the_instances() -> None:
     """Trials only raise: from the best number so far none would ever be given back."""
     done = InstanceTrial(8, 0.0, 8, Measurement(400.0, 400.0, 1.0), step=0)
-    anew, _ = done.after(50.0, Measurement(100.0, 100.0, 1.0), 5.0, 0.01, 64)
+    falling, _ = done.after(50.0, Measurement(100.0, 100.0, 1.0), 5.0, 0.01, 64)
+    anew, _ = falling.after(53.0, Measurement(100.0, 100.0, 1.0), 5.0, 0.01, 64)
     assert (anew.m, anew.best, anew.done) == (2, 2, False)
 
 
-def test_a_trial_goes_by_all_looks_at_a_number_not_by_the_last() -> None:
-    """In batches of 2 s every other look sees no row come out; four instances carry twice what two do."""
-    trial, now_s = InstanceTrial(2, 0.0, 2), 0.0
-    for _ in range(20):
-        now_s += 1.0
-        carried = 2 * min(400.0, 100.0 * trial.m) if now_s % 2 else 0.0
-        trial, _ = trial.after(now_s, Measurement(400.0, carried, 3.0), 8.0, 0.01, 4)
-    assert trial.best >= 3
+def test_a_trial_measures_from_the_end_of_a_batch_to_the_end_of_another() -> None:
+    """As seen on Spark: a batch of 6 s takes what came during the one before; looks are 1 s, wait_s is 4 s."""
+    trial, m_at = InstanceTrial(1, 0.0, 1), list[int]()
+    for second in range(1, 100):
+        carried = 6 * min(200.0, 100.0 * trial.m) if second % 6 == 3 else 0.0
+        trial, _ = trial.after(float(second), Measurement(200.0, carried, 6.0), 4.0, 0.01, 4)
+        m_at.append(trial.m)
+    assert list(dict.fromkeys(m_at)) == [1, 2, 4, 3]
+    assert (trial.best, trial.done) == (2, True)
+
+
+def test_a_number_with_which_nothing_comes_out_is_given_up() -> None:
+    trial = InstanceTrial(4, 0.0, 2, Measurement(100.0, 90.0, 1.0), step=2)
+    for second in range(1, 13):
+        trial, why = trial.after(float(second), Measurement(100.0, 0.0, None), 4.0, 0.01, 8)
+    assert why.startswith("4 instances gave no more than 2")
+    assert trial.m == 3
 
 
 def test_a_trial_does_not_grow_by_noise() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from sluicegate.domain.births import Births
 from sluicegate.runlog.plan_file import OperatorPlan, PlanFile, PlanInForce
+from sluicegate.spark.edges import planner
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.manifest import DataFile
 from sluicegate.spark.edges.offsets import offset_of
@@ -59,6 +60,14 @@ def test_a_batch_takes_no_more_rows_than_the_plan_allows_but_one_manifest_at_lea
     bench.plan.write(PlanInForce(1, {"op": OperatorPlan(most_rows=7)}))
     bench.publish(5, 5, 100, 1)
     assert [bench.latest(start) for start in range(4)] == [1, 2, 3, 4]
+
+
+def test_a_batch_takes_no_more_files_than_memory_has_readers_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An hour of small tables in one batch ended a driver of 600 MB: Spark keeps a reader of each file."""
+    monkeypatch.setattr(planner, "_MOST_FILES", 3)
+    bench.publish(*[1] * 5, 0)
+    bench.edge.publish(6, [DataFile(f"data/6-{n}.parquet", 1) for n in range(8)], Births(), 1.0)
+    assert [bench.latest(start) for start in (0, 3, 6)] == [3, 6, 7]
 
 
 def test_a_manifest_without_rows_starts_a_batch_only_where_the_watermark_advances(bench: Bench) -> None:

@@ -94,9 +94,9 @@ def last_of(told: Iterable[Grown]) -> dict[object, tuple[int, object]]:
 def judged_results(wanted: Mapping[object, tuple[int, object]], told: list[Grown]) -> Answer:
     """Check that the last result of every key is as ``wanted``.
 
-    >>> judged({"a": (3, "z")}, [("a", 1, "x"), ("a", 3, "w")]).note
+    >>> judged_results({"a": (3, "z")}, [("a", 1, "x"), ("a", 3, "w")]).note
     "'a': 'w' instead of 'z'"
-    >>> judged({"a": (3, "z")}, [("a", 3, "z"), ("a", 3, "z")]).note
+    >>> judged_results({"a": (3, "z")}, [("a", 3, "z"), ("a", 3, "z")]).note
     "'a' at 3 was published twice"
     """
     last = last_of(told)

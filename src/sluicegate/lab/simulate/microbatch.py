@@ -6,7 +6,8 @@ A batch takes all rows that are queued when it starts. With n rows on k tasks it
 
 Its rows are readable downstream ``commit_s`` before its end. The next batch starts at once if rows are queued, or, with
 a pace T, T after the previous one began or was due (at once if that has passed), as on Spark: after a batch that was
-late, by up to T, the next comes that much earlier. A due batch includes all rows published at the same moment.
+late, by up to T, the next comes that much earlier. A due batch includes all rows published at the same moment. What a
+batch publishes is sent on row by row (``routing.emit``).
 """
 
 from __future__ import annotations

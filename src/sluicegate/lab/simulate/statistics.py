@@ -56,7 +56,7 @@ def quantile(histogram: NDArray[np.int64], level: float) -> float | None:
 
     >>> counted = np.zeros(BINS, dtype=np.int64)
     >>> for value in (1.0, 2.0, 3.0, 4.0):
-    ...     count(counted, value)
+    ...     count_time(counted, value)
     >>> round(quantile(counted, 0.5), 1), quantile(np.zeros(BINS, dtype=np.int64), 0.5)
     (2.1, None)
     """

@@ -1,9 +1,10 @@
 """Mc-Stream's algorithm 1 by trial on the running pipeline: the first vertex's instances are measured, not modelled.
 
-m_1 is raised in steps that double while they help and halve once they do not; each number is measured for ``wait_s``,
-and the means over its looks are compared. A step helps if throughput rises or latency falls by ``least_gain``, and by
-more than the looks scatter. A load that changes by more than ``_OTHER_LOAD`` starts a new trial from the best number so
-far, or from its part for the load that is left (ours: trials only raise).
+m_1 is raised in steps that double while they help and halve once they do not. Each number is measured for ``wait_s``
+and until rows come out: of a pipeline in batches nothing comes out for many looks, then a whole batch, so a measurement
+is from the end of one batch to the end of another. A step helps if throughput rises or latency falls by ``least_gain``,
+and by more than single batches scatter. A load that changes by more than ``_OTHER_LOAD`` for half of ``wait_s`` starts
+a new trial from the best number so far, or from its part for the load that is left (ours: trials only raise).
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from statistics import fmean, stdev
+from typing import Any
 
 _OTHER_LOAD = 0.2
 _ERRORS = 2.0
 """Standard errors by which two means have to differ. At half, every sixth comparison of equals finds a difference."""
-_STRETCHES = 4
+_FEWEST = 4
+"""Looks from which their scatter is known; below it a step is judged by ``least_gain`` alone."""
+_PATIENCE = 3
+"""A number with which no row comes out is given up after this many times ``wait_s``."""
 _HELPS_BACK = 1
 """The initial step of a trial."""
 
@@ -26,7 +29,7 @@ _HELPS_BACK = 1
 class Measurement:
     """Load, throughput and latency measured with one number of instances; ``None``: not measured.
 
-    The errors are standard errors of means over several looks, 0 where there are too few.
+    The errors are standard errors of the means, 0 where there are too few looks to tell.
     """
 
     arrivals_per_s: float
@@ -35,29 +38,36 @@ class Measurement:
     throughput_error: float = 0.0
     latency_error: float = 0.0
 
-    @classmethod
-    def mean_of(cls, looks: Sequence[Measurement]) -> Measurement:
-        """The mean of the looks, and the load by the last: in one look of a pipeline in batches two batches end, in the
-        next one none.
 
-        >>> Measurement.mean_of([Measurement(9.0, 0.0, None), Measurement(9.0, 16.0, 2.0)])
-        Measurement(arrivals_per_s=9.0, throughput_per_s=8.0, latency_s=2.0, throughput_error=0.0, latency_error=0.0)
-        """
-        through = [one.throughput_per_s for one in looks if one.throughput_per_s is not None]
-        late = [one.latency_s for one in looks if one.latency_s is not None]
-        return cls(
-            looks[-1].arrivals_per_s,
-            fmean(through) if through else None,
-            fmean(late) if late else None,
-            _error(through),
-            _error(late),
-        )
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Looks up to one in which rows came out: how many, the mean throughput over them, and the latency then."""
+
+    looks: int
+    throughput_per_s: float
+    latency_s: float | None
+
+
+def mean_of(stretches: Sequence[Stretch], arrivals_per_s: float) -> Measurement:
+    """The mean over all looks.
+
+    >>> mean_of([Stretch(1, 8.0, 1.0), Stretch(3, 4.0, 2.0)], 9.0)
+    Measurement(arrivals_per_s=9.0, throughput_per_s=5.0, latency_s=1.5, throughput_error=0.0, latency_error=0.0)
+    """
+    looks = [one.looks for one in stretches]
+    through, through_error = _mean([one.throughput_per_s for one in stretches], looks)
+    late = [one.latency_s for one in stretches if one.latency_s is not None]
+    latency_s, latency_error = _mean(late, [1] * len(late)) if late else (None, 0.0)
+    return Measurement(arrivals_per_s, through, latency_s, through_error, latency_error)
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceTrial:
-    """State of a trial: ``m`` instances since ``since_s`` with its ``looks``; ``best`` is the best number so far,
-    ``gave`` its result."""
+    """State of a trial: ``m`` instances since ``since_s``; ``best`` is the best number so far, ``gave`` its result.
+
+    ``stretches`` are what was measured of ``m``, ``empty`` the looks since in which no row came out; ``begun``: rows
+    came out since ``m`` runs. The load is another one since ``other_since_s``.
+    """
 
     m: int
     since_s: float
@@ -65,20 +75,23 @@ class InstanceTrial:
     gave: Measurement | None = None
     step: int = _HELPS_BACK
     growing: bool = True
-    looks: tuple[Measurement, ...] = ()
-
-    def not_yet(self, now_s: float) -> InstanceTrial:
-        """The trial while the number under trial does not run yet: it is measured from now on."""
-        return replace(self, since_s=now_s, looks=())
+    stretches: tuple[Stretch, ...] = ()
+    empty: int = 0
+    begun: bool = False
+    other_since_s: float | None = None
 
     @property
     def done(self) -> bool:
         return self.gave is not None and self.step == 0
 
+    def not_yet(self, now_s: float) -> InstanceTrial:
+        """The trial while the number under trial does not run yet: it is measured from now on."""
+        return replace(self, since_s=now_s, stretches=(), empty=0, begun=False)
+
     def after(
         self, now_s: float, seen: Measurement, wait_s: float, least_gain: float, most: int
     ) -> tuple[InstanceTrial, str]:
-        """The trial after one more measurement, and the reason.
+        """The trial after one more look, and the reason.
 
         >>> trial, tried = InstanceTrial(1, 0.0, 1), []
         >>> for now in range(10, 90, 10):  # capacity 10 rows/s each, 35 arrive
@@ -87,28 +100,57 @@ class InstanceTrial:
         >>> tried, trial.done
         ([2, 4, 8, 6, 5, 4, 4, 4], True)
         """
-        if self.gave is not None and _other(seen.arrivals_per_s, self.gave.arrivals_per_s):
-            left = min(seen.arrivals_per_s / max(self.gave.arrivals_per_s, 1e-9), 1.0)
-            m = max(math.ceil(self.best * left - 1e-9), 1)
-            return InstanceTrial(m, now_s, m), f"the load is another: {m} instances are measured anew"
+        if self.gave is None or not _other(seen.arrivals_per_s, self.gave.arrivals_per_s):
+            return replace(self, other_since_s=None)._looked(now_s, seen, wait_s, least_gain, most)
+        since_s = now_s if self.other_since_s is None else self.other_since_s
+        if now_s - since_s >= wait_s / 2:
+            return self._anew(self.gave, now_s, seen.arrivals_per_s)
+        return replace(self, other_since_s=since_s)._looked(now_s, seen, wait_s, least_gain, most)
+
+    def _anew(self, gave: Measurement, now_s: float, arrivals_per_s: float) -> tuple[InstanceTrial, str]:
+        left = min(arrivals_per_s / max(gave.arrivals_per_s, 1e-9), 1.0)
+        m = max(math.ceil(self.best * left - 1e-9), 1)
+        return InstanceTrial(m, now_s, m), f"the load is another: {m} instances are measured anew"
+
+    def _looked(
+        self, now_s: float, seen: Measurement, wait_s: float, least_gain: float, most: int
+    ) -> tuple[InstanceTrial, str]:
         if self.done:
             return self, f"{self.m} instances are the best found"
-        looks = (*self.looks, seen)
-        seen = Measurement.mean_of(looks)
-        if now_s - self.since_s < wait_s or seen.throughput_per_s is None:
-            return replace(self, looks=looks), f"{self.m} instances are being measured"
-        if self.gave is None:
-            return self._next(replace(self, gave=seen), now_s, most), f"{self.m} instances gave {_told(seen)}"
-        if _better(seen, self.gave, least_gain):
-            best = replace(self, best=self.m, gave=seen, step=self.step * 2 if self.growing else self.step // 2)
-            return self._next(best, now_s, most), f"{self.m} instances gave more: {_told(seen)}"
-        less = replace(self, step=self.step // 2, growing=False)
-        return self._next(less, now_s, most), f"{self.m} instances gave no more than {self.best}: {_told(seen)}"
+        trial = self._with(now_s, seen)
+        if not trial._is_measured(now_s, wait_s):
+            return trial, f"{self.m} instances are being measured"
+        now = mean_of(trial.stretches or (Stretch(1, 0.0, seen.latency_s),), seen.arrivals_per_s)
+        if trial.gave is None:
+            return trial._next(now_s, most, gave=now), f"{self.m} instances gave {_told(now)}"
+        if _better(now, trial.gave, least_gain):
+            step = trial.step * 2 if trial.growing else trial.step // 2
+            better = trial._next(now_s, most, best=self.m, gave=now, step=step)
+            return better, f"{self.m} instances gave more: {_told(now)}"
+        less = trial._next(now_s, most, step=trial.step // 2, growing=False)
+        return less, f"{self.m} instances gave no more than {self.best}: {_told(now)}"
 
-    @staticmethod
-    def _next(trial: InstanceTrial, now_s: float, most: int) -> InstanceTrial:
+    def _with(self, now_s: float, seen: Measurement) -> InstanceTrial:
+        """The trial with one more look; rows that come out after empty looks, first of all, are of an earlier time."""
+        if seen.throughput_per_s is None:
+            return self
+        if not seen.throughput_per_s:
+            return replace(self, empty=self.empty + 1)
+        if self.empty and not self.begun:
+            return replace(self, begun=True, since_s=now_s, empty=0)
+        one = Stretch(self.empty + 1, seen.throughput_per_s / (self.empty + 1), seen.latency_s)
+        return replace(self, begun=True, stretches=(*self.stretches, one), empty=0)
+
+    def _is_measured(self, now_s: float, wait_s: float) -> bool:
+        lasted_s = now_s - self.since_s
+        ended = bool(self.stretches) and not self.empty
+        return (ended and lasted_s >= wait_s) or (self.empty > 0 and lasted_s >= _PATIENCE * wait_s)
+
+    def _next(self, now_s: float, most: int, **known: Any) -> InstanceTrial:
+        """The trial with what is known now, at its next number."""
+        trial = replace(self, **known)
         step = min(trial.step, max(most - trial.best, 0))
-        return replace(trial, m=trial.best + step, step=step, since_s=now_s, looks=())
+        return replace(trial, m=trial.best + step, step=step).not_yet(now_s)
 
 
 def _better(now: Measurement, before: Measurement, least_gain: float) -> bool:
@@ -120,20 +162,18 @@ def _better(now: Measurement, before: Measurement, least_gain: float) -> bool:
     return more or before.latency_s - now.latency_s > less
 
 
-def _error(values: Sequence[float]) -> float:
-    """The standard error of the mean, from up to four stretches of the looks; 0 if there are fewer than two.
+def _mean(values: Sequence[float], weights: Sequence[int]) -> tuple[float, float]:
+    """The weighted mean and its standard error; 0 for fewer than ``_FEWEST`` values.
 
-    Stretches of at least two looks, as batches that end in every other look would pass for scatter.
-
-    >>> _error([0.0, 8.0] * 4), round(_error([1.0, 1.0, 3.0, 3.0]), 3)
-    (0.0, 1.0)
+    >>> _mean([1.0, 3.0], [1, 1]), _mean([1.0, 3.0, 1.0, 3.0], [1, 1, 1, 1])[1] > 0.5
+    ((2.0, 0.0), True)
     """
-    parts = min(len(values) // 2, _STRETCHES)
-    if parts < 2:
-        return 0.0
-    cuts = [round(part * len(values) / parts) for part in range(parts + 1)]
-    means = [fmean(values[a:b]) for a, b in pairwise(cuts)]
-    return stdev(means) / math.sqrt(parts)
+    whole, n = sum(weights), len(values)
+    mean = sum(value * weight for value, weight in zip(values, weights, strict=True)) / whole
+    if n < _FEWEST:
+        return mean, 0.0
+    squares = sum((weight * (value - mean)) ** 2 for value, weight in zip(values, weights, strict=True))
+    return mean, math.sqrt(squares * n / (n - 1)) / whole
 
 
 def _other(rate_per_s: float, before_per_s: float) -> bool:

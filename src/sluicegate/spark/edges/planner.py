@@ -33,6 +33,8 @@ _CHECK_S = 1.0
 """How often a reader without new rows checks that no manifest is missing; other polls test for one file."""
 _MOST_EMPTY = 200
 """Empty manifests that may wait for the next one with rows; this many get a batch of their own."""
+_MOST_FILES = 1_000
+"""Files of one batch: Spark keeps a reader of about 150 KB for each until its task ends, whatever rows the file has."""
 
 
 @dataclass(slots=True)
@@ -183,11 +185,11 @@ class EdgePlanner:
         return offset_of(self.edge.folder.name, number)
 
     def _admit(self, first: int, wanted: OperatorPlan) -> int:
-        """One past the last manifest of this batch: at least one, then as many as fit into ``most_rows``."""
-        rows = 0
+        """One past the last manifest of this batch: at least one, then as many as its rows and files may be."""
+        rows = files = 0
         for manifest in self.edge.since(first):
-            rows += manifest.rows
-            if rows > wanted.most_rows and manifest.number > first:
+            rows, files = rows + manifest.rows, files + len(manifest.files)
+            if (rows > wanted.most_rows or files > _MOST_FILES) and manifest.number > first:
                 return manifest.number
             last = manifest.number
         return last + 1
