@@ -33,7 +33,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import results
-from sluicegate.config.goal_text import goal_from
+from sluicegate.config.typed import goal_from
 from sluicegate.errors import BadInput, SluicegateError
 from sluicegate.lab.apps.catalogue import app_named
 from sluicegate.lab.running.app import App

@@ -9,7 +9,7 @@ import pytest
 import live_elasticity
 import results
 from live_elasticity import FASTER, LOADS, POLICIES, SLOTS, left, next_of, options_of
-from sluicegate.config.policy_options import policy_options
+from sluicegate.config.typed import policy_options
 from sluicegate.control.settings import policy_for
 from sluicegate.lab.apps.catalogue import app_named
 
