@@ -281,6 +281,17 @@ def test_a_promise_that_cannot_be_kept_is_said_and_what_comes_nearest_runs(
     assert "the goal is out of reach within the limits" in capsys.readouterr().out.replace("\n", " ")
 
 
+def test_a_load_beyond_the_most_executors_is_said_with_the_cure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=5s", "executors": "1:4"})
+    played(driver, 30, {"clicks": 1000.0})
+    assert sluicegate(["status", str(driver.folder)]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "rows/s come to clicks, and 4 processors carry" in told
+    assert "give it more executors or slots (spark.sluicegate.executors)" in told
+
+
 def test_many_state_partitions_for_little_state_are_named_with_the_gain_to_expect(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -412,3 +423,38 @@ def test_executors_of_a_query_that_ended_stay_for_the_settle_window(tmp_path: Pa
         controller.step(T0 + 2.0 * look)
         told.append(plan(driver.folder)["executors"])
     assert told[5] == before > told[-1]
+
+
+def test_a_wide_stage_of_the_user_s_own_in_a_batch_is_no_disobedience(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=4s", "executors": "4:4"})
+    driver.write(T0, {"clicks": 250.0}, {"clicks": 8}, 4)
+    layout = Layout(driver.folder)
+    controller = AttachController(layout, Application.read(layout))
+    for look in range(1, 80):  # foreachBatch that groups what it was given by a key, in Spark's 200 tasks
+        told = plan(driver.folder) if layout.plan.exists() else {}
+        k = told.get("operators", {}).get("clicks", {}).get("processors", 8)
+        reads = {"tasks": 4, "behind_shuffle": False, "run_s": 1.0}
+        driver.stages = [reads, {"tasks": k, "behind_shuffle": True, "run_s": 4.0}]
+        driver.stages += [{"tasks": 200, "behind_shuffle": True, "run_s": 0.5}]
+        driver.write(T0 + 2.0 * look, {"clicks": 250.0}, {"clicks": 200}, 4)
+        controller.step(T0 + 2.0 * look)
+    lane = controller.lanes["clicks"]
+    assert lane.movable
+    assert lane.running == plan(driver.folder)["operators"]["clicks"]["processors"] < 4
+
+
+def test_a_promise_that_a_shuffle_of_few_tasks_breaks_names_the_cure(tmp_path: Path) -> None:
+    driver, controller = scanner(tmp_path, 700.0, 2)
+    for look in range(1, 30):
+        driver.stages = [{"tasks": 2, "behind_shuffle": False, "run_s": 0.5}]
+        driver.stages += [{"tasks": 2, "behind_shuffle": True, "run_s": 3.0}]
+        driver.write(T0 + 2.0 * look, {"clicks": 700.0}, {"clicks": 2}, 4)
+        nodes = json.loads((driver.folder / "pipeline.json").read_text())
+        nodes["nodes"][0]["stateful"] = False
+        (driver.folder / "pipeline.json").write_text(json.dumps(nodes))
+        controller.step(T0 + 2.0 * look)
+    decision = controller.lanes["clicks"].decision
+    assert decision is not None
+    told = [refusal.why for refusal in decision.refusals if refusal.rule == "promise"]
+    assert told
+    assert "spark.sql.adaptive.coalescePartitions.enabled=false" in told[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,25 @@ def test_two_queries_follow_their_own_loads(tmp_path: Path) -> None:
     application = VirtualApplication(tmp_path / "a", {"first": first, "second": second}, "p95=10s", "1:12")
     application.play(500)
     assert min(first.kept(10.0, 60), second.kept(10.0, 60)) >= 0.95
+
+
+def test_a_query_whose_work_is_in_reading_gets_executors_though_its_shuffle_has_two_tasks(tmp_path: Path) -> None:
+    query = VirtualQuery(lambda at_s: 900.0 if 100 < at_s < 300 else 200.0, noise=0.1, reading=12)
+    application = VirtualApplication(tmp_path / "a", {"q": query}, "p95=20s", "1:10")
+    application.play(450)
+    assert max(number for at_s, number in application.moves if at_s < 300) >= 5
+    assert query.kept(20.0, 30) >= 0.9
+    assert application.executors <= 3
+    assert application.turns_since(300) <= 1
+
+
+def test_the_reason_for_executors_tells_those_that_only_stay_for_now(tmp_path: Path) -> None:
+    query = VirtualQuery(lambda at_s: 1000.0 if 60 < at_s < 90 else 200.0, noise=0.1)
+    application = VirtualApplication(tmp_path / "a", {"q": query}, "p95=10s", "1:12")
+    application.play(160)
+    log = (tmp_path / "a" / "decisions.jsonl").read_text().splitlines()
+    moves = [one for line in log for one in json.loads(line)["changes"] if one["what"] == "executors"]
+    assert any("stay for now" in one["reason"] for one in moves)
+    for one in moves:
+        needed = int(one["reason"].split(" need ")[1].split(" ")[0])
+        assert needed == int(one["want"]) or "stay for now" in one["reason"]

@@ -1,7 +1,8 @@
 """An application in virtual time: obeys plan.json as Spark would and writes what the driver's plugin would. No Spark.
 
 Minutes of a load pass in seconds, the same ones for the same seed, so that what a controller makes of a load can be
-asked of many loads. Batches follow b = o + c k + n/(k mu); executors take ``startup_s`` to come and leave at once.
+asked of many loads. Batches follow b = o + c k + n/(k mu); executors take ``startup_s`` to come and leave at once. One
+that comes takes over tasks of the batch under way, if that was cut into more than there were processors.
 """
 
 from __future__ import annotations
@@ -26,12 +27,22 @@ _PARTITIONS = 8
 
 
 class VirtualQuery:
-    """A stateful query that reads Kafka; ``load`` gives rows a second at a time in seconds, ``noise`` its deviation."""
+    """A query that reads Kafka; ``load`` gives rows a second at a time in seconds, ``noise`` its deviation.
+
+    It has state, in stages that follow the plan. With ``reading`` tasks it has none, and 80% of its work is there: the
+    rest is in two tasks behind a shuffle, however many are planned.
+    """
 
     def __init__(
-        self, load: Callable[[float], float], noise: float = 0.0, o: float = 0.2, c: float = 0.02, mu: float = 200.0
+        self,
+        load: Callable[[float], float],
+        noise: float = 0.0,
+        o: float = 0.2,
+        c: float = 0.02,
+        mu: float = 200.0,
+        reading: int | None = None,
     ) -> None:
-        self.load, self.noise, self.o, self.c, self.mu = load, noise, o, c, mu
+        self.load, self.noise, self.o, self.c, self.mu, self.reading = load, noise, o, c, mu, reading
         self.came, self.taken = 0.0, 0
         self.arrived: list[tuple[float, float]] = []
         self.batch, self.cold_until_s = 0, 0.0
@@ -50,23 +61,29 @@ class VirtualQuery:
         rows, k = int(self.came) - self.taken, max(min(tasks, slots), 1)
         waves = math.ceil(tasks / k) * k / tasks
         took_s = (self.o + self.c * tasks + rows / (self.mu * k) * waves) * max(1 + 0.03 * chance.gauss(0, 1), 0.5)
-        self.under_way = {"started_s": now_s, "took_s": took_s, "rows": rows, "tasks": tasks, "start": self.taken}
-        self.under_way |= {"latest": int(self.came)}
+        self.under_way = {"started_s": now_s, "ends_s": now_s + took_s, "rows": rows, "tasks": tasks, "k": k}
+        self.under_way |= {"start": self.taken, "latest": int(self.came)}
         self.taken += rows
 
     def end(self, now_s: float, slots: int) -> dict[str, Any] | None:
         """The line of a batch that has ended."""
         batch = self.under_way
-        if batch is None or now_s < batch["started_s"] + batch["took_s"]:
+        if batch is None:
             return None
+        if slots and (k := min(batch["tasks"], slots)) != batch["k"]:
+            batch["ends_s"] = now_s + max(batch["ends_s"] - now_s, 0.0) * batch["k"] / k
+            batch["k"] = k
+        if now_s < batch["ends_s"]:
+            return None
+        took_s = batch["ends_s"] - batch["started_s"]
         self.under_way = None
         self._count(batch, now_s)
         work_s, tasks = batch["rows"] / self.mu, batch["tasks"]
         line = {
             "batch": self.batch,
             "started_s": batch["started_s"],
-            "published_s": batch["started_s"] + batch["took_s"],
-            "duration_s": batch["took_s"],
+            "published_s": batch["ends_s"],
+            "duration_s": took_s,
             "rows": batch["rows"],
             "rows_out": batch["rows"],
             "processors": max(min(tasks, slots), 1),
@@ -89,10 +106,13 @@ class VirtualQuery:
                 }
             ],
             "stages": [
-                {"tasks": tasks, "behind_shuffle": False, "run_s": 0.2 * work_s},
-                {"tasks": tasks, "behind_shuffle": True, "run_s": 0.8 * work_s},
+                {"tasks": tasks, "behind_shuffle": False, "run_s": (0.8 if self.reading else 0.2) * work_s},
+                {"tasks": tasks, "behind_shuffle": True, "run_s": (0.2 if self.reading else 0.8) * work_s},
             ],
         }
+        if self.reading:  # as the driver has it: the widest stage behind a shuffle
+            line["stages"][1]["tasks"] = line["tasks"] = 2
+            line["processors"] = max(min(2, slots), 1)
         self.batch += 1
         return line
 
@@ -127,7 +147,10 @@ class VirtualApplication:
         settings = {"executors": executors, "folder": str(folder), "interval_s": str(_LOOK_S), "slo": slo}
         self._whole("application.json", {"name": "app", "touches": True, "no_executors": None, "settings": settings})
         node = {"active": True, "stateful": True, "key_groups": 32, "terminal": True, "source": None}
-        nodes = [{**node, "name": name, "reads": [f"{name}-in"], "writes": [f"{name}-out"]} for name in queries]
+        nodes = [
+            {**node, "name": name, "reads": [f"{name}-in"], "writes": [f"{name}-out"], "stateful": not query.reading}
+            for name, query in queries.items()
+        ]
         self._whole("pipeline.json", {"name": "app", "attached": True, "sources": [], "kept": [], "nodes": nodes})
         self._describe()
         self._layout = Layout(folder)
@@ -188,7 +211,10 @@ class VirtualApplication:
         if line is not None:
             line |= {"started_s": T0 + line["started_s"], "published_s": T0 + line["published_s"]}
             self._append(self._layout.batches(name), line)
-        tasks = planned.get("stages", {}).get("state", planned.get("processors", 0)) or 32
+        if query.reading:
+            tasks = min(planned.get("stages", {}).get("scan", query.reading), query.reading)
+        else:
+            tasks = planned.get("stages", {}).get("state", planned.get("processors", 0)) or 32
         if self.executors:
             query.begin(self._now_s, min(tasks, 32), self.executors, self._chance)
 

@@ -57,6 +57,7 @@ class AttachController:
         self._moves = sum(1 for _ in Tail(layout.decisions).lines())
         self._version, self._planned = _plan_in_force(layout)
         self._executors: int | None = None
+        self._needed = 0
         self._left_s = -math.inf
         self._written: dict[str, dict[str, object]] = {}
         self._told: tuple[int | None, int] | None = None
@@ -151,7 +152,7 @@ class AttachController:
         known = [lane.needs for lane in self.lanes.values() if lane.observer.learned]
         if not known:
             return self._executors
-        needed = min(max(math.ceil(sum(known) / ground.executor_cores), least), most)
+        self._needed = needed = min(max(math.ceil(sum(known) / ground.executor_cores), least), most)
         waited_s = min(lane.state.settings.rules.settle_down_s for lane in self.lanes.values())
         waited_s = waited_s if now_s - self._left_s > _SETTLE_S else 0.0
         have = self._executors or ground.executors
@@ -161,9 +162,9 @@ class AttachController:
     def _executors_change(self, have: int, want: int, ground: ApplicationGround) -> Change:
         wants = {name: lane.needs for name, lane in self.lanes.items() if lane.observer.learned}
         told = ", ".join(f"{name} {k}" for name, k in wants.items())
-        needed = f"{sum(wants.values())} processors need {want} executors of {ground.executor_cores} slots"
-        reason = f"{needed} ({told})"
-        return Change("executors", str(have), str(want), reason)
+        needed = f"{sum(wants.values())} processors need {self._needed} executors of {ground.executor_cores} slots"
+        kept = f"; {want} stay for now, as they were needed a moment ago" if want > self._needed else ""
+        return Change("executors", str(have), str(want), f"{needed} ({told}){kept}")
 
     def _enact(self, now_s: float, executors: int | None, awaited: bool) -> None:
         wants = {name: lane.wants for name, lane in self.lanes.items() if lane.movable and lane.wants > 0}

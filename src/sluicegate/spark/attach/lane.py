@@ -115,7 +115,8 @@ class Lane:
             self.pace_s = round(decision.pace_s.get(self.name, 0.0), 3)
         if not self.movable and decision.rescales:
             decision = replace(decision, running=self.seen.running, rescales=(), refusals=(Refusal(*self._why_not()),))
-        self.decision = replace(decision, refusals=(*decision.refusals, *self._out_of_reach(), *_infeasible(decision)))
+        unkept = (*self._out_of_reach(), *self._overloaded(), *_infeasible(decision))
+        self.decision = replace(decision, refusals=(*decision.refusals, *unkept))
         return self.decision
 
     def _out_of_reach(self) -> tuple[Refusal, ...]:
@@ -162,12 +163,16 @@ class Lane:
     def _bound(self, budget: int) -> None:
         """Limit the tasks: to the state partitions if stateful, else to the source's tasks unless it may be split.
 
-        For topics that are not split: to the tasks that have rows to read.
+        For topics that are not split: to the tasks that have rows to read. If the work is in reading, though stages
+        behind a shuffle follow: to the source's tasks, however few those stages have.
         """
         given = budget if self.options.split else max(self.observer.most_tasks, 1)
         if not self.options.split and self.observer.helpful_tasks is not None:
             given = min(given, self.observer.helpful_tasks)
-        most = self.query.partitions if self.query.stateful else given
+        if self.observer.stages.led:
+            most = budget if self.options.split else self.observer.stages.most_reading
+        else:
+            most = self.query.partitions if self.query.stateful else given
         most = max(most, 1)
         limits = Limits(budget=budget, most_of={self.name: most}, least_of={self.name: self._least(min(most, budget))})
         if limits != self.state.settings.limits:
@@ -219,10 +224,12 @@ class Lane:
         current batch that have not started, instead of being idle until the next batch.
         """
         found: dict[str, object] = asdict(OperatorPlan(processors))
-        scan, spread = self.observer.scan_only, self._spread(processors)
+        seen, spread = self.observer.stages, self._spread(processors)
+        scan = seen.scan_only or seen.led
         self.cut = min(_FINER * processors, max(self.query.partitions, processors)) if awaited else processors
+        seen.plans(self.cut)
         # at the most tasks seen the source is left alone: a limit there would hide that batches now come in more
-        offered = max(self.observer.most_tasks, self.observer.source_tasks)
+        offered = seen.most_reading if seen.led else max(self.observer.most_tasks, self.observer.source_tasks)
         stages = {"scan": self.cut} if scan and not spread and self.cut < offered else {}
         stages |= {"state": self.cut, "shuffle": self.cut} if self.cut != processors else {}
         found |= {"stages": stages} if stages else {}
@@ -240,7 +247,7 @@ class Lane:
         if not self.options.split or enough:
             self.spreads = False
             return 0
-        self.spreads = self.spreads or self.observer.scan_share >= _MOSTLY_READING
+        self.spreads = self.spreads or (self.observer.stages.scan_share or 0.0) >= _MOSTLY_READING
         return processors if self.spreads else 0
 
     def _most_rows(self, processors: int) -> int:
@@ -266,6 +273,32 @@ class Lane:
         if not self.observer.learned:
             return "metrics", f"no batch of {self.name} yet: it stays as it is"
         return "tasks", f"the stages of {self.name} do not follow the plan: their tasks are left to Spark"
+
+    def _overloaded(self) -> tuple[Refusal, ...]:
+        """That more rows come than the most processors allowed carry, and what would allow more."""
+        situation, limits = self.state.situation, self.state.settings.limits
+        most, budget = limits.most_of.get(self.name, 1), limits.budget or 1
+        if situation is None or not self.promised:
+            return ()
+        k, come_per_s = min(most, budget), situation.arrivals_per_s
+        carried_per_s = k * situation.topology.operators[0].service_per_s
+        if come_per_s < carried_per_s:
+            return ()
+        told = f"{come_per_s:,.4g} rows/s come to {self.name}, and {k} processors carry {carried_per_s:,.4g}"
+        return (Refusal("promise", f"{told}: {self._cure(most, budget)}"),)
+
+    def _cure(self, most: int, budget: int) -> str:
+        seen = self.observer.stages
+        if most >= budget:
+            return "give it more executors or slots (spark.sluicegate.executors)"
+        if seen.scan_only or seen.led:
+            return f"its source gives {most} tasks (spark.sluicegate.split=true allows more)"
+        if self.query.stateful:
+            return f"its state has {most} partitions (sluicegate repartition, on the stopped query)"
+        return (
+            f"its shuffle has {most} tasks; if adaptive execution joins its partitions, "
+            "spark.sql.adaptive.coalescePartitions.enabled=false gives it more"
+        )
 
 
 def _infeasible(decision: Decision) -> tuple[Refusal, ...]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from sluicegate.runlog.batch_log import DAMAGE, BatchRecord, Tail
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.attach.files import FilesSeen, RowsInFiles
 from sluicegate.spark.attach.latency import ArrivalCurve, Stretch, behind, births
+from sluicegate.spark.attach.stages import StagesSeen
 from sluicegate.spark.attach.topics import TopicsSeen
 from sluicegate.spark.observe.variability import Variability
 from sluicegate.spark.pipeline.observing import sojourn_of
@@ -70,8 +71,7 @@ class QueryObserver:
     learned: dict[str, bool] = field(default_factory=dict)
     most_tasks: int = 1
     source_tasks: int = 1
-    scan_only: bool = False
-    scan_share: float = 0.0
+    stages: StagesSeen = field(default_factory=StagesSeen)
     in_files: RowsInFiles = field(default_factory=RowsInFiles)
     commits: deque[StoresSeen] = field(default_factory=lambda: deque(maxlen=20))
     at_s: float | None = None
@@ -160,11 +160,21 @@ class QueryObserver:
             self.read.append(Stretch(since_s, float(line["started_s"]), rows))
         self.came.extend(one for one in stretches if not one.sampled)
         self.in_files.learn(line["sources"])
+        line = self._with_tasks(line)
         self.last, self.most_tasks = line, max(self.most_tasks, int(line["tasks"]))
-        self._learn_stages(line.get("stages") or ())
         self._learn_stores(line)
         born = births(stretches)
-        return replace(record, born=born, entered_s=born.mean_s)
+        return replace(record, born=born, entered_s=born.mean_s, processors=int(line["processors"]))
+
+    def _with_tasks(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The line with the tasks that carry the work, where the driver has those of the widest stage."""
+        found = self.stages.tasks_of(line)
+        if found is None:
+            return line
+        if not self.learned:  # how many tasks read the sources before the first plan
+            self.source_tasks = max(self.source_tasks, self.stages.reading)
+        at_once = max(min(found, int(line["slots"])), 1)
+        return line if found == int(line["tasks"]) else {**line, "tasks": found, "processors": at_once}
 
     def _learn_stores(self, line: Mapping[str, Any]) -> None:
         if not line.get("cold") and line.get("state_partitions"):
@@ -178,17 +188,6 @@ class QueryObserver:
             return None
         usual = sorted(self.commits, key=lambda seen: seen.commit_s)[len(self.commits) // 2]
         return stores_advice(usual, most_tasks, checkpoint, bool((self.last or {}).get("rocksdb", True)))
-
-    def _learn_stages(self, stages: Sequence[Mapping[str, Any]]) -> None:
-        """Learn the share of work spent reading sources, and in how many tasks they are read before the first plan."""
-        reading = [stage for stage in stages if not stage["behind_shuffle"]]
-        if not reading:
-            return
-        work_s = sum(float(stage["run_s"]) for stage in stages)
-        self.scan_only = len(reading) == len(stages)
-        self.scan_share = sum(float(stage["run_s"]) for stage in reading) / work_s if work_s > 0 else 0.0
-        if not self.learned:
-            self.source_tasks = max(self.source_tasks, *(int(stage["tasks"]) for stage in reading))
 
     def _rate(self, now_s: float, busy: bool, files: FilesSeen | None) -> float | None:
         """Rows per second over a window that ends at the start of the last batch, or now if the query is idle."""
