@@ -2,7 +2,7 @@
 
 The sources are filled ahead and the application runs flat out on 1, 2, 4, ... nodes (``mst_bench``). The throughput of
 the slowest operator is sampled over the duration of three batches; a size is done once K of the last N samples are
-within delta of the one before, or the mean of 2 N is known that well (``model.mst_measuring``). Both models are fitted
+within delta of the one before, or the mean of 2 N is known that well (``model.mst_samples``). Both models are fitted
 to the samples of all sizes; if they differ by more than 5% at a size that was not measured, the size where they differ
 most is measured too and decides between them. Measured sizes are appended to OUT/APP.mst.jsonl, so that the same
 command resumes after an interruption.
