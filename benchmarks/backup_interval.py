@@ -34,6 +34,8 @@ from sluicegate.spark.session import spark_session
 from sluicegate.spark.supervisor import Supervisor
 
 _RATE_PER_S, _ROW_S, _CALM_S, _PATIENCE_S = 150.0, 0.002, 8.0, 90.0
+_WARM_ROUNDS = (20, 20, 60, 300, 60, 300)
+"""Rows of batches before the load: they compile, and show what a row costs, by which Eq 26 bounds the interval."""
 _ALPHA = {"below": 1.0, "above": 0.01}
 """The load of a node beyond which Es-Stream backs up as rarely as the bound on repair allows."""
 
@@ -68,8 +70,11 @@ class Feeding(threading.Thread):
         while not self.ended.wait(0.1):
             due = before + int((time.monotonic() - began) * _RATE_PER_S) - self.feed.rows
             if due > 0:
-                ids = range(self.feed.rows, self.feed.rows + due)
-                self.feed.append(pa.table({"id": pa.array(ids, pa.int64())}))
+                self.some(due)
+
+    def some(self, rows: int) -> None:
+        ids = range(self.feed.rows, self.feed.rows + rows)
+        self.feed.append(pa.table({"id": pa.array(ids, pa.int64())}))
 
 
 def behind(running: Running, head: Head, rows: int) -> bool:
@@ -90,25 +95,34 @@ def deciding(running: Running, pace: str) -> AbstractContextManager[object]:
 
 def at_pace(spark: SparkSession, home: Path, pace: str) -> dict[str, Any]:
     poison = home.parent / f"poison-{home.name}"
-    with start(pipeline(poison), spark, home, {"once": 1}) as running, deciding(running, pace):
+    with start(pipeline(poison), spark, home, {"once": 1}) as running:
         feeding, head = Feeding(running), Head(FolderEdge(running.layout.edge("rows")))
-        feeding.start()
-        time.sleep(_CALM_S)
-        time.sleep(_CALM_S)
-        pace_s = running.plan().of("once").pace_s
-        batches = len([r for r in running.records("once") if r.published_s > time.time() - _CALM_S])
-        poison.touch()
-        while poison.exists():
-            time.sleep(0.01)
-        fed, began = feeding.feed.rows, time.monotonic()
-        while behind(running, head, fed) and time.monotonic() - began < _PATIENCE_S:
-            time.sleep(0.02)
-        took_s = time.monotonic() - began
-        feeding.ended.set()
-        feeding.join()
-        running.drain(_PATIENCE_S)
-        found = sorted(int(row["id"]) for row in running.read("once").collect())
-        exact = found == list(range(feeding.feed.rows))
+        for rows in _WARM_ROUNDS:
+            feeding.some(rows)
+            running.drain(_PATIENCE_S)
+        with deciding(running, pace):
+            return failing_once(running, feeding, head, poison, pace)
+
+
+def failing_once(running: Running, feeding: Feeding, head: Head, poison: Path, pace: str) -> dict[str, Any]:
+    """Rows at a steady rate, a failure in the middle of a batch, and the time until it is repaired."""
+    feeding.start()
+    time.sleep(_CALM_S)
+    time.sleep(_CALM_S)
+    pace_s = running.plan().of("once").pace_s
+    batches = len([r for r in running.records("once") if r.published_s > time.time() - _CALM_S])
+    poison.touch()
+    while poison.exists():
+        time.sleep(0.01)
+    fed, began = feeding.feed.rows, time.monotonic()
+    while behind(running, head, fed) and time.monotonic() - began < _PATIENCE_S:
+        time.sleep(0.02)
+    took_s = time.monotonic() - began
+    feeding.ended.set()
+    feeding.join()
+    running.drain(_PATIENCE_S)
+    found = sorted(int(row["id"]) for row in running.read("once").collect())
+    exact = found == list(range(feeding.feed.rows))
     by_eq_26 = repair_s(max(pace_s, 0.01), [Replay(_RATE_PER_S, 1e6, 1 / _ROW_S)], 1e9)
     return {
         "pace_s": pace_s,

@@ -40,7 +40,7 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class Span:
     """Looks up to one in which rows came out: how many, the mean throughput over them, and the latency then."""
 
     looks: int
@@ -48,15 +48,15 @@ class Stretch:
     latency_s: float | None
 
 
-def mean_of(stretches: Sequence[Stretch], arrivals_per_s: float) -> Measurement:
+def mean_of(spans: Sequence[Span], arrivals_per_s: float) -> Measurement:
     """The mean over all looks.
 
-    >>> mean_of([Stretch(1, 8.0, 1.0), Stretch(3, 4.0, 2.0)], 9.0)
+    >>> mean_of([Span(1, 8.0, 1.0), Span(3, 4.0, 2.0)], 9.0)
     Measurement(arrivals_per_s=9.0, throughput_per_s=5.0, latency_s=1.5, throughput_error=0.0, latency_error=0.0)
     """
-    looks = [one.looks for one in stretches]
-    through, through_error = _mean([one.throughput_per_s for one in stretches], looks)
-    late = [one.latency_s for one in stretches if one.latency_s is not None]
+    looks = [one.looks for one in spans]
+    through, through_error = _mean([one.throughput_per_s for one in spans], looks)
+    late = [one.latency_s for one in spans if one.latency_s is not None]
     latency_s, latency_error = _mean(late, [1] * len(late)) if late else (None, 0.0)
     return Measurement(arrivals_per_s, through, latency_s, through_error, latency_error)
 
@@ -65,7 +65,7 @@ def mean_of(stretches: Sequence[Stretch], arrivals_per_s: float) -> Measurement:
 class InstanceTrial:
     """State of a trial: ``m`` instances since ``since_s``; ``best`` is the best number so far, ``gave`` its result.
 
-    ``stretches`` are what was measured of ``m``, ``empty`` the looks since in which no row came out; ``begun``: rows
+    ``spans`` are what was measured of ``m``, ``empty`` the looks since in which no row came out; ``begun``: rows
     came out since ``m`` runs. The load is another one since ``other_since_s``.
     """
 
@@ -75,7 +75,7 @@ class InstanceTrial:
     gave: Measurement | None = None
     step: int = _HELPS_BACK
     growing: bool = True
-    stretches: tuple[Stretch, ...] = ()
+    spans: tuple[Span, ...] = ()
     empty: int = 0
     begun: bool = False
     other_since_s: float | None = None
@@ -86,7 +86,7 @@ class InstanceTrial:
 
     def not_yet(self, now_s: float) -> InstanceTrial:
         """The trial while the number under trial does not run yet: it is measured from now on."""
-        return replace(self, since_s=now_s, stretches=(), empty=0, begun=False)
+        return replace(self, since_s=now_s, spans=(), empty=0, begun=False)
 
     def after(
         self, now_s: float, seen: Measurement, wait_s: float, least_gain: float, most: int
@@ -120,7 +120,7 @@ class InstanceTrial:
         trial = self._with(now_s, seen)
         if not trial._is_measured(now_s, wait_s):
             return trial, f"{self.m} instances are being measured"
-        now = mean_of(trial.stretches or (Stretch(1, 0.0, seen.latency_s),), seen.arrivals_per_s)
+        now = mean_of(trial.spans or (Span(1, 0.0, seen.latency_s),), seen.arrivals_per_s)
         if trial.gave is None:
             return trial._next(now_s, most, gave=now), f"{self.m} instances gave {_told(now)}"
         if _better(now, trial.gave, least_gain):
@@ -138,12 +138,12 @@ class InstanceTrial:
             return replace(self, empty=self.empty + 1)
         if self.empty and not self.begun:
             return replace(self, begun=True, since_s=now_s, empty=0)
-        one = Stretch(self.empty + 1, seen.throughput_per_s / (self.empty + 1), seen.latency_s)
-        return replace(self, begun=True, stretches=(*self.stretches, one), empty=0)
+        one = Span(self.empty + 1, seen.throughput_per_s / (self.empty + 1), seen.latency_s)
+        return replace(self, begun=True, spans=(*self.spans, one), empty=0)
 
     def _is_measured(self, now_s: float, wait_s: float) -> bool:
         lasted_s = now_s - self.since_s
-        ended = bool(self.stretches) and not self.empty
+        ended = bool(self.spans) and not self.empty
         return (ended and lasted_s >= wait_s) or (self.empty > 0 and lasted_s >= _PATIENCE * wait_s)
 
     def _next(self, now_s: float, most: int, **known: Any) -> InstanceTrial:

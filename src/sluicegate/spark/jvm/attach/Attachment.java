@@ -34,6 +34,9 @@ public final class Attachment {
   /** Settings that are never recorded, such as the password of a cluster's pages. */
   private static final Pattern SECRET = Pattern.compile("(?i)secret|password|token|credential");
 
+  /** The texts that mean yes, as in options.py. */
+  private static final Set<String> YES = Set.of("true", "1", "yes");
+
   private static final Set<SparkSession> RULED = Collections.newSetFromMap(new WeakHashMap<>());
   private static final Set<SparkContext> MET = Collections.newSetFromMap(new WeakHashMap<>());
   private static volatile Attachment current;
@@ -74,13 +77,14 @@ public final class Attachment {
     touches = SparkInternals.tried(version);
     if (touches) {
       SparkInternals.forgetStore(); // executors will call this: fail early here if it does not work
+      ExecutorJar.bring(context); // attached by a session, not by the plugin, which has done so
     }
     folder = new RunFolder(folderOf(context, application));
     guard.heardBy(line -> clock.execute(() -> folder.said(line))); // never on Spark's or a query's thread
     if (!touches) {
       guard.once("Spark " + version + " was not tried (" + SparkInternals.TRIED + "x was): it observes, and moves nothing");
     }
-    paces = context.conf().getBoolean(KEYS + "pace", false);
+    paces = YES.contains(context.conf().get(KEYS + "pace", "").toLowerCase());
     mostExecutors = mostOf(context.conf().get(KEYS + "executors", ""));
     noExecutors = ExecutorLever.refusal(context);
     if (noExecutors != null && context.conf().contains(KEYS + "executors")) {

@@ -31,9 +31,12 @@ public final class FewerTasks extends SparkPlan {
   public RDD<InternalRow> doExecute() {
     RDD<InternalRow> rows = child.execute();
     Attachment attachment = Attachment.current();
+    if (attachment == null) {
+      return rows;
+    }
+    int parts = rows.getNumPartitions(); // not in the try: what a source throws here is no fault of ours
     try {
-      int parts = rows.getNumPartitions();
-      if (attachment == null || parts == 0 || rows.isBarrier() || (parts <= tasks && !stateful)) {
+      if (parts == 0 || rows.isBarrier() || (parts <= tasks && !stateful)) {
         return rows;
       }
       attachment.guard.fault("node");
@@ -41,9 +44,7 @@ public final class FewerTasks extends SparkPlan {
       return new OneByOne(rows).coalesce(tasks, false, places, null);
     } catch (Throwable problem) {
       Guard.passOn(problem);
-      if (attachment != null) {
-        attachment.guard.giveUp(Guard.Lever.TASKS, problem.toString());
-      }
+      attachment.guard.giveUp(Guard.Lever.TASKS, problem.toString());
       return rows;
     }
   }

@@ -112,7 +112,10 @@ public final class PlanRule extends Rule<SparkPlan> {
         return plan;
       }
       // sorted partitions stay sorted only if they are coalesced below the sort
-      return SparkInternals.isSort(plan) ? SparkInternals.withChildren(plan, this::top) : top(plan);
+      if (SparkInternals.isSort(plan)) {
+        return SparkInternals.withChildren(plan, this::top);
+      }
+      return SparkInternals.keepsASort(plan) ? SparkInternals.withChildren(plan, this::root) : top(plan);
     }
 
     private SparkPlan top(SparkPlan plan) {

@@ -1,13 +1,11 @@
 package sluicegate.attach;
 
-import java.nio.file.Path;
 import java.util.Map;
 import org.apache.spark.SparkContext;
 import org.apache.spark.api.plugin.DriverPlugin;
 import org.apache.spark.api.plugin.ExecutorPlugin;
 import org.apache.spark.api.plugin.PluginContext;
 import org.apache.spark.api.plugin.SparkPlugin;
-import scala.jdk.javaapi.CollectionConverters;
 import sluicegate.NodeLoads;
 
 /** spark.plugins=sluicegate.attach.SluicegatePlugin: attaches an application without changes to its code. */
@@ -40,24 +38,11 @@ public final class SluicegatePlugin implements SparkPlugin {
         Guard.say("no plan rule, tasks stay as they are: " + problem);
       }
       try {
-        bringJar(context);
+        ExecutorJar.bring(context);
       } catch (Throwable problem) {
         Guard.say("executors may lack sluicegate's jar; name it in spark.jars: " + Guard.words(problem));
       }
       return Map.of();
-    }
-
-    /** Sends our jar to executors: if --jars replaced spark.jars, it is only on the driver's class path. */
-    private static void bringJar(SparkContext context) throws Exception {
-      Path jar = Path.of(SluicegatePlugin.class.getProtectionDomain().getCodeSource().getLocation().toURI());
-      String name = jar.getFileName().toString();
-      boolean known = CollectionConverters.asJava(context.listJars()).stream().anyMatch(one -> one.endsWith("/" + name));
-      if (known || context.isLocal() || context.conf().get("spark.executor.extraClassPath", "").contains(name)) {
-        return;
-      }
-      context.addJar(jar.toString());
-      // executors load these jars before their plugins
-      context.conf().set("spark.app.initial.jar.urls", String.join(",", CollectionConverters.asJava(context.listJars())));
     }
 
     /** Called when the application has its id, and still before any user code. */

@@ -24,6 +24,8 @@ import org.apache.spark.sql.catalyst.expressions.InputFileName;
 import org.apache.spark.sql.catalyst.plans.physical.RoundRobinPartitioning;
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import org.apache.spark.sql.execution.FilterExec;
+import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SortExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
@@ -100,6 +102,15 @@ final class SparkInternals {
 
   static boolean isSort(SparkPlan plan) {
     return plan instanceof SortExec;
+  }
+
+  /** Whether a plan only selects from the rows of a sort within partitions, whose order it keeps. */
+  static boolean keepsASort(SparkPlan plan) {
+    if (!(plan instanceof ProjectExec || plan instanceof FilterExec)) {
+      return false;
+    }
+    SparkPlan child = plan.children().head();
+    return (isSort(child) && !isGlobalSort(child)) || keepsASort(child);
   }
 
   static boolean isGlobalSort(SparkPlan plan) {
