@@ -43,27 +43,27 @@ ATTACH_KEYS: Mapping[str, Key] = MappingProxyType(
         "folder": Key("`$SLUICEGATE_HOME/attached/APPLICATION`", "Where the record goes, on the driver's machine."),
         "python": Key("`python3`", "The Python that has sluicegate, on the driver's machine; `conf` names its own."),
         "controller": Key("`process`", "`none`: no controller is started, so nothing is planned."),
-        "interval_s": Key("`2`", "Seconds between two looks of the controller."),
+        "interval_s": Key("`2`", "Seconds between two ticks of the controller."),
     }
 )
 """Settings of Spark below ``spark.sluicegate.``; read once, when the application starts."""
 
 ENVIRONMENT: Mapping[str, Key] = MappingProxyType(
     {
-        "SLUICEGATE_HOME": Key("`~/.sluicegate`", "Where runs are registered, and records and the local cluster are."),
+        "SLUICEGATE_HOME": Key("`~/.sluicegate`", "The folder of the run registry, of records and of the local cluster."),
         "SLUICEGATE_JARS": Key("`~/.cache/sluicegate/jars`", "Where the jars of Kafka's connector are kept."),
         "SLUICEGATE_KAFKA_BROKER": Key("4.1.0", "The version of Kafka that chaos and tests start as a broker."),
         "SLUICEGATE_KAFKA_CONNECTOR": Key("that of this Spark", "Maven coordinates to use instead, with commas."),
-        "SLUICEGATE_FAULT_POINTS": Key("none", "For tests of faults alone: a folder that names points to die at."),
-        "SLUICEGATE_HURT": Key("none", "Set by chaos for what it starts: a file with clock steps and slow disks."),
-        "SLUICEGATE_CHAOS_DATABASE": Key("none", "Set by chaos for what it starts: where its PostgreSQL is."),
+        "SLUICEGATE_FAULT_POINTS": Key("none", "For tests of faults only: a folder that names points at which a process kills itself."),
+        "SLUICEGATE_HURT": Key("none", "Set by chaos for the processes it starts: a file with clock steps and disk delays."),
+        "SLUICEGATE_CHAOS_DATABASE": Key("none", "Set by chaos for the processes it starts: the address of its PostgreSQL."),
         "JAVA_HOME": Key("`java` on the path", "The Java that Spark runs on, 17 or 21."),
     }
 )
 
 DECISION_FIELDS: Mapping[str, str] = MappingProxyType(
     {
-        "number": "Its name for people: `sluicegate explain NUMBER`. Counts from 1.",
+        "number": "Counts from 1; `sluicegate explain NUMBER` shows it.",
         "at_s": "When it was decided.",
         "running": "Processors (k) of every operator from now on.",
         "rescales": "Operators whose k changes: `operator`, `have`, `want`, `reason`.",
@@ -82,7 +82,7 @@ DECISION_FIELDS: Mapping[str, str] = MappingProxyType(
 
 TICK_FIELDS: Mapping[str, str] = MappingProxyType(
     {
-        "at_s": "When the controller looked.",
+        "at_s": "When the controller ticked.",
         "arrivals_per_s": "Rows a second from outside.",
         "throughput_per_s": "Rows a second that left at the sinks.",
         "backlog_rows": "Rows taken in that have not left.",
@@ -93,15 +93,15 @@ TICK_FIELDS: Mapping[str, str] = MappingProxyType(
         "observed": "k of every operator, as its last batches ran.",
         "rescaling": "True while requested and observed differ.",
         "pace_s": "Seconds between the starts of two batches, by operator.",
-        "changes": "Changes at this look.",
-        "refusals": "Refusals at this look.",
+        "changes": "Changes at this tick.",
+        "refusals": "Refusals at this tick.",
         "executors": "Executors that run.",
         "failing": "Operators that fail, a line each.",
         "nodes": "Load of each node: `cpu`, `memory`, `io` as shares, `hosts`, `cores`, `busy_cores`, `other_cores`.",
         "operators": "By operator, as below.",
     }
 )
-"""A line of ``ticks.jsonl``: one for every look."""
+"""A line of ``ticks.jsonl``: one for every tick."""
 
 OPERATOR_FIELDS: Mapping[str, str] = MappingProxyType(
     {
@@ -146,7 +146,7 @@ FLEET_FIELDS: Mapping[str, str] = MappingProxyType(
         "decision": "Number of the decision that asked for it; null for what a run begins with.",
         "executors": "Executors requested, where they changed.",
         "nodes": "Nodes, where they changed.",
-        "pause_s": "How long rows stood still, where a query or an operator was restarted.",
+        "pause_s": "How long rows were not processed, where a query or an operator was restarted.",
     }
 )
 """A line of ``fleet.jsonl``: what was done about executors and nodes."""
@@ -233,7 +233,7 @@ def metrics() -> str:
 def logs() -> str:
     parts = [
         ("decisions.jsonl", "One line for every move. `sluicegate explain` shows one in words.", DECISION_FIELDS),
-        ("ticks.jsonl", "One line for every look of the controller.", TICK_FIELDS),
+        ("ticks.jsonl", "One line for every tick of the controller.", TICK_FIELDS),
         ("operators of a tick", "In `ticks.jsonl`, one for every operator (attached: every query).", OPERATOR_FIELDS),
         ("fleet.jsonl", "What was done about executors and nodes.", FLEET_FIELDS),
         (
@@ -247,7 +247,7 @@ def logs() -> str:
     sections = [f"## {name}\n\n{text}\n\n{_fields(fields)}" for name, text, fields in parts]
     head = """# Logs of a run
 
-JSON, a line an event, in the folder of the run ([what lies where](../operations.md#what-it-writes-where)). `_s` are
+JSON, one line per event, in the folder of the run ([what is where](../operations.md#what-it-writes-where)). `_s` are
 seconds, `at_s` seconds since the epoch, `_per_s` rows a second. What was not measured is null. A full log becomes
 `NAME.1`, so the disk stays bounded. Fields may be added; those below keep their meaning.
 """

@@ -102,7 +102,7 @@ def run(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A trace (CSV) of the load before the run, a rate for each look (each tenth of a cycle, where a "
+            help="A trace (CSV) of the load before the run, a rate for each tick (each tenth of a cycle, where a "
             "policy decides in cycles): its forecaster begins with it.",
         ),
     ] = None,

@@ -69,10 +69,10 @@ def play(topology: Topology, asked: LoopAsked) -> Episode:
     """Simulate the whole run; the same seed gives the same result."""
     live_policy_entry(asked.policy)  # refuses a policy that must know the future load: it cannot run in a loop
     if asked.length_s < asked.look_s:
-        raise BadInput(f"{asked.length_s:g} s are less than one look of {asked.look_s:g} s: give --seconds more")
+        raise BadInput(f"{asked.length_s:g} s are less than one tick of {asked.look_s:g} s: give --seconds more")
     if asked.look_s > 0 and asked.length_s / asked.look_s > _MOST_LOOKS:
         raise BadInput(
-            f"{asked.length_s:g} s are more than {_MOST_LOOKS:,} looks of {asked.look_s:g} s: "
+            f"{asked.length_s:g} s are more than {_MOST_LOOKS:,} ticks of {asked.look_s:g} s: "
             "give a longer --interval or fewer --seconds"
         )
     timing = Timing(asked.look_s, cycle_s=max(_CYCLE_S, asked.look_s))
@@ -167,7 +167,7 @@ def simulate(
     budget: Annotated[
         int | None, typer.Option(metavar="K", max=MOST_PROCESSORS, help="Most processors in all (with --policy).")
     ] = None,
-    interval: Annotated[str, typer.Option(metavar="S", help="Time between two looks (with --policy).")] = "10s",
+    interval: Annotated[str, typer.Option(metavar="S", help="Time between two ticks (with --policy).")] = "10s",
     length: Annotated[str, typer.Option("--seconds", metavar="S", help="Simulated time: 600, 10min, 2h.")] = "3600",
     seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 1,
     mode: Annotated[str | None, typer.Option(help="queue or micro-batch (default: what the file says).")] = None,

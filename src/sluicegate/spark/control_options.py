@@ -129,7 +129,7 @@ def _check_control(given: Control) -> None:
         raise BadInput(f"routing is {given.routing!r}: give one of {', '.join(one.value for one in Routing)}")
     policy_for(given.policy, options=policy_options(given.options))
     if not given.interval_s > 0:
-        raise BadInput("interval_s is 0: give the seconds between two looks, above 0")
+        raise BadInput("interval_s is 0: give the seconds between two ticks, above 0")
     given.history_per_s()
 
 

@@ -34,7 +34,7 @@ _IDLE_S = 0.25
 """A longer pause between two batches means that the query was idle, waiting for rows."""
 
 ASSUMED = {
-    "kafka": "rows of a partition arrived evenly between two looks at the broker (1 s), or, where it cannot be asked, "
+    "kafka": "rows of a partition arrived evenly between two polls of the broker (1 s), or, if it cannot be polled, "
     "between two progress reports; every offset is a row",
     "files": "a row arrived when its file was last modified; files have equally many rows",
     "rate": "rows of Spark's rate source arrived evenly in the seconds that its offsets name",
