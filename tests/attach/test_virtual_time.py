@@ -79,3 +79,12 @@ def test_the_reason_for_executors_tells_those_that_only_stay_for_now(tmp_path: P
     for one in moves:
         needed = int(one["reason"].split(" need ")[1].split(" ")[0])
         assert needed == int(one["want"]) or "stay for now" in one["reason"]
+
+
+def test_a_long_promise_does_not_pay_for_peaks_that_may_wait(tmp_path: Path) -> None:
+    query = VirtualQuery(lambda at_s: 600.0 if 200 < at_s < 400 else 300.0, noise=0.3)
+    application = VirtualApplication(tmp_path / "a", {"q": query}, "p95=60s", "1:12")
+    application.play(600)
+    assert query.kept(60.0) >= 0.99
+    ideal = 200 * 4 + 400 * 2  # the fewest that carry the load
+    assert application.executor_s <= 1.3 * ideal

@@ -60,8 +60,9 @@ class SluicegatePolicy:
     by starting late (they cost less then); ``waiting_share`` the share of the least latency bound that rows may queue
     if the load is at its quantile instead of its mean; ``most_growth`` caps the forecast relative to the current load,
     against forecasts from little data. ``slow_start`` is set where executors must start before there are more
-    processors: the quantile of the load then counts in full, and batches may wait for at most ``waiting_share`` of the
-    mean goal, since an executor that starts too late cannot be compensated.
+    processors: only what the goal leaves after that time may queue, so that the quantile of the load counts in full for
+    goals shorter than it, and batches may wait for at most ``waiting_share`` of the mean goal, since an executor that
+    starts too late cannot be compensated.
 
                      half                                            double
         margin       no room for a slow batch                        processors for a goal 10% tighter
@@ -123,8 +124,8 @@ class SluicegatePolicy:
         upper, expected = float(ahead.max()), float(forecast.mean_per_s[: self.lead_steps].max())
         over_s = len(ahead) * forecast.step_s
         # with capacity for f, a load of u delays rows by (u/f - 1) x over_s at the end
-        waiting_share = 0.0 if self.slow_start else self.waiting_share
-        room_s = waiting_share * min(situation.goal.latency_bounds.values(), default=0.0)
+        bound_s = min(situation.goal.latency_bounds.values(), default=0.0)
+        room_s = self.waiting_share * (max(bound_s - over_s, 0.0) if self.slow_start else bound_s)
         peak = max(expected, upper / (1 + room_s / over_s))
         peak = max(min(peak, self.most_growth * now), now)
         return peak / now, (
