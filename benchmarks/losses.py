@@ -28,7 +28,6 @@ import pyarrow.parquet as pq
 import results
 from sluicegate.lab.chaos.processes import executors_of
 from sluicegate.spark.cluster.standalone import Cluster
-from sluicegate.spark.cluster.state import read_state
 from sluicegate.spark.cluster.waiting import wait_until
 from sluicegate.spark.edges.feed import Feed
 from sluicegate.spark.edges.folder import FolderEdge
@@ -166,11 +165,11 @@ def main() -> None:
     parser.add_argument("--losses", default=",".join(LOSSES))
     given = parser.parse_args()
     ratios: dict[str, list[float]] = {}
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit("told to end"))  # or the cluster would be left
     with tempfile.TemporaryDirectory() as folder:
         cluster = Cluster(Path(folder) / "cluster", patience_s=_PATIENCE_S)
         try:
             cluster.up(workers=2, cores=2, memory="2g")
-            assert read_state(cluster.folder) is not None
             for number in range(given.rounds):
                 found = one_round(Path(folder) / str(number), cluster, given.losses.split(","), number % 2)
                 for what, took_s in found.items():
