@@ -28,8 +28,8 @@ coverage: setup
 	@$(RUN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --cov --cov-report=term
 
 lint: setup
-	@$(RUN)/ruff check src tests benchmarks
-	@$(RUN)/ruff format --check src tests benchmarks
+	@$(RUN)/ruff check src tests benchmarks scripts
+	@$(RUN)/ruff format --check src tests benchmarks scripts
 	@$(RUN)/mypy
 	@$(RUN)/lint-imports
 

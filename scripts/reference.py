@@ -50,13 +50,15 @@ ATTACH_KEYS: Mapping[str, Key] = MappingProxyType(
 
 ENVIRONMENT: Mapping[str, Key] = MappingProxyType(
     {
-        "SLUICEGATE_HOME": Key("`~/.sluicegate`", "The folder of the run registry, of records and of the local cluster."),
+        "SLUICEGATE_HOME": Key("`~/.sluicegate`", "Folder of the run registry, of records and of the local cluster."),
         "SLUICEGATE_JARS": Key("`~/.cache/sluicegate/jars`", "Where the jars of Kafka's connector are kept."),
         "SLUICEGATE_KAFKA_BROKER": Key("4.1.0", "The version of Kafka that chaos and tests start as a broker."),
         "SLUICEGATE_KAFKA_CONNECTOR": Key("that of this Spark", "Maven coordinates to use instead, with commas."),
-        "SLUICEGATE_FAULT_POINTS": Key("none", "For tests of faults only: a folder that names points at which a process kills itself."),
-        "SLUICEGATE_HURT": Key("none", "Set by chaos for the processes it starts: a file with clock steps and disk delays."),
-        "SLUICEGATE_CHAOS_DATABASE": Key("none", "Set by chaos for the processes it starts: the address of its PostgreSQL."),
+        "SLUICEGATE_FAULT_POINTS": Key(
+            "none", "For fault tests: a folder naming points at which a process kills itself."
+        ),
+        "SLUICEGATE_HURT": Key("none", "Set by chaos for its processes: a file with clock steps and disk delays."),
+        "SLUICEGATE_CHAOS_DATABASE": Key("none", "Set by chaos for its processes: the address of its PostgreSQL."),
         "JAVA_HOME": Key("`java` on the path", "The Java that Spark runs on, 17 or 21."),
     }
 )
