@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -58,7 +59,7 @@ def test_tasks_are_moved_exactly_and_what_a_query_sorts_stays_sorted(spark: Spar
     each = Streams(spark, tmp_path).left().repartition(PARTITIONS, "k").writeStream.foreachBatch(write)
     each = each.queryName("sorted").trigger(availableNow=True)
     assert each.option("checkpointLocation", str(tmp_path / "b")).start().awaitTermination(120)
-    files = [pq.read_table(path)["u"].to_pylist() for path in Path(out).glob("*.parquet")]
+    files: list[list[Any]] = [pq.read_table(path)["u"].to_pylist() for path in Path(out).glob("*.parquet")]
     assert sorted(u for file in files for u in file) == [row.v + 1 for row in LEFT]
     assert [file for file in files if file != sorted(file)] == []
     assert until(lambda: len(batches(record, "sorted")) >= BATCHES)
