@@ -55,6 +55,7 @@ class Doubling:
 
     def __init__(self, high_per_s: float, seconds: float, seed: int) -> None:
         rng, at_s = random.Random(seed), 0.0
+        self.began_s: float | None = None
         self.high_per_s, self.seconds, self.changes = high_per_s, seconds, [0.0]
         while at_s < seconds:
             at_s += rng.uniform(*LEVEL_S)
@@ -64,6 +65,8 @@ class Doubling:
         return bisect_right(self.changes, at_s) % 2 == 0
 
     def __call__(self, share: float) -> float:
+        if self.began_s is None:  # rows flow from here on, some time after the run began
+            self.began_s = time.time()
         return self.high_per_s * (1.0 if self.doubled(share * self.seconds) else 0.5)
 
 
@@ -79,7 +82,6 @@ class Watch:
         }
         self.disk: list[float] = []
         self.batches: list[BatchRecord] = []
-        self.began_s = time.time()
         self._cpu: list[tuple[float, float]] = []
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -94,10 +96,15 @@ class Watch:
 
     def latencies_s(self, load: Doubling) -> list[float]:
         """From birth to publication, of the batches that began and ended at the lower level."""
-        found = []
+        found, began_s = list[float](), load.began_s or 0.0
         for batch in self.batches:
-            moments = (batch.started_s - self.began_s, batch.published_s - self.began_s)
-            if batch.born.mean_s is not None and batch.rows and not any(map(load.doubled, moments)):
+            moments = (batch.started_s - began_s, batch.published_s - began_s)
+            if (
+                batch.born.mean_s is not None
+                and batch.rows
+                and batch.started_s > began_s
+                and not any(map(load.doubled, moments))
+            ):
                 found.append(batch.published_s - batch.born.mean_s)
         return found
 
