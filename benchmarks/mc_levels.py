@@ -45,6 +45,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 import results
 from sluicegate.domain import Shape
+from sluicegate.errors import StillWaiting
 from sluicegate.runlog.batch_log import BatchRecord, Tail
 from sluicegate.spark.act.executors import Executors
 from sluicegate.spark.cluster.java import QUICK_JAVA
@@ -164,7 +165,8 @@ def played(spark: SparkSession, ground: Ground, folder: Path, arm: str, seconds:
                     until_s, fed = time.time(), load.feed.rows
                     load.rate_per_s, load.skewed = RATE_PER_S, False
                     slow.unlink(missing_ok=True)
-                    wait_until(partial(are_out, running, fed), PATIENCE_S, 0.5)
+                    if not wait_until(partial(are_out, running, fed), PATIENCE_S, 0.5):
+                        raise StillWaiting(f"{arm}: rows of {hardship!r} are not out after {PATIENCE_S:g} s")
                     out_s = time.time()
                     told = {"arm": arm, "hardship": hardship, "rows_per_s": (fed - before) / (out_s - since_s)}
                     told |= {"moves": len(decided(running)) - moves, "instances": dict(instances(running))}
