@@ -27,7 +27,7 @@ def test_the_same_seed_gives_the_same_faults_and_another_gives_others() -> None:
 
 
 def test_faults_of_executors_need_a_cluster_and_unknown_ones_are_refused() -> None:
-    assert {fault.name for fault in chosen("all", cluster=True)} == {fault.name for fault in FAULTS}
+    assert {fault.name for fault in chosen("all", cluster=True, network=True)} == {fault.name for fault in FAULTS}
     assert "executor" not in {fault.name for fault in chosen("all", cluster=False)}
     with pytest.raises(BadInput, match="needs executors"):
         chosen("driver,executor", cluster=False)
