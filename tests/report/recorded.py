@@ -98,7 +98,7 @@ def write_run(folder: Path, *, ended: bool = True, pid: int | None = None) -> Pa
 
 
 def attach_to(folder: Path, *, active: bool) -> Path:
-    """Make the run one of an attached application that has no outcome; ``active``: its queries are marked as running."""
+    """Make it the run of an attached application, without an outcome; ``active``: its queries are marked as running."""
     told = json.loads((folder / "pipeline.json").read_text())
     nodes = [{**node, "active": active} for node in told["nodes"]]
     _write(folder / "pipeline.json", {**told, "attached": True, "nodes": nodes})

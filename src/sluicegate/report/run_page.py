@@ -240,7 +240,7 @@ def _topology(record: RunRecord) -> Callable[[Frame], str]:
 
 
 def _k_range(record: RunRecord, name: str) -> str:
-    ks = [tick["running"].get(name, 0) for tick in record.ticks] or [0]
+    ks = [k for tick in record.ticks if (k := tick["running"].get(name)) is not None] or [0]
     return f"k = {ks[0]}" if min(ks) == max(ks) else f"k = {min(ks)} to {max(ks)}"
 
 

@@ -30,7 +30,7 @@ from sluicegate.spark.kafka.curve import Line, OffsetCurve
 _POINTS = 12
 """Points that represent the rows of one stretch of time: a p95 is accurate to a twelfth of the stretch."""
 _RATE_SOURCE = "RateStream"
-"""Begins the rate source's name: RateStreamV2[rowsPerSecond=5] in event logs, RateStream rowsPerSecond=5 in a record."""
+"""How the rate source is called: RateStreamV2[rowsPerSecond=5] by Spark, RateStream rowsPerSecond=5 in a record."""
 _IDLE_S = 0.25
 """A longer pause between two batches means that the query was idle, waiting for rows."""
 
