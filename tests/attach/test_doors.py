@@ -197,24 +197,3 @@ def test_the_connect_server_s_query_has_every_closed_window_once(doors: dict[str
     found = {(row["k"], round(row["since"].timestamp())): [row["n"], row["total"]] for row in rows}
     assert len(found) == len(rows)
     assert found == wanted
-
-
-def test_without_a_folder_the_record_is_in_the_home_that_the_commands_look_in_and_the_log_names_it(
-    tmp_path: Path,
-) -> None:
-    """Java takes its user.home from the password file, Python's commands take $HOME."""
-    app = tmp_path / "app.py"
-    app.write_text("from pyspark.sql import SparkSession\nSparkSession.builder.getOrCreate().stop()\n")
-    command = [sys.executable, "-c", "from sluicegate.cli import main; main()", "conf"]
-    words = shlex.split(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    environment = {key: value for key, value in _environment().items() if key != "SLUICEGATE_HOME"}
-    submit = [str(HOME / "bin" / "spark-submit"), "--master", "local[1]", "--conf", "spark.ui.enabled=false", *words]
-    told = subprocess.run(
-        [*submit, "--conf", "spark.sluicegate.controller=none", str(app)],
-        env={**environment, "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    (record,) = (tmp_path / ".sluicegate" / "attached").iterdir()
-    assert f"attached, watch it with: sluicegate status {record}" in told.stderr

@@ -26,4 +26,4 @@ def say_when_compiling() -> None:
 
         def on_end(self, event: object) -> None: ...
 
-    event.register("numba:compile", Told())
+    event.register("numba:compile", Told())  # type: ignore[no-untyped-call]
