@@ -184,6 +184,18 @@ def test_without_a_promise_nothing_is_planned_and_everything_is_seen(tmp_path: P
     assert record.last["operators"]["clicks"]["arrivals_per_s"] > 0
 
 
+def test_the_latency_of_queries_that_got_no_row_for_a_minute_is_unknown(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=4s"})
+    controller = played(driver, 8, {"one": 380.0, "two": 380.0})
+    assert read_record(driver.folder).last["sojourn"]["mean_s"] > 0
+    for look in range(9, 45):
+        driver.write(T0 + 2.0 * look, {"one": 0.0, "two": 0.0}, {"one": 1, "two": 1})
+        controller.step(T0 + 2.0 * look)
+    record = read_record(driver.folder)
+    assert record.last["sojourn"] is None
+    assert record.broken is None
+
+
 def test_queries_that_want_more_than_there_is_share_it(tmp_path: Path) -> None:
     driver = Driver(tmp_path / "run", {"slo": "p95=4s", "executors": "1:3", "query.slow.slo": "p95=60s"})
     played(driver, 30, {"fast": 380.0, "slow": 380.0})

@@ -55,6 +55,17 @@ def test_mean_and_p95_are_within_a_tenth_of_the_true_ones(kafka: bool) -> None:
     assert quantile_s(ages, 0.95) == pytest.approx(sorted(true)[int(0.95 * len(true))], rel=0.1)
 
 
+@pytest.mark.parametrize("name", ["RateStream rowsPerSecond=10", "RateStreamV2[rowsPerSecond=10]"])
+def test_rows_of_sparks_rate_source_arrived_in_the_seconds_of_its_offsets(name: str) -> None:
+    """A row of second 9 is not as old as the batch before, which may have looked long ago."""
+    source = {"name": name, "kafka": False, "rows": 10, "start": 9, "end": 10}
+    line = {"duration_s": 1.0, "rows": 10, "trigger_s": None, "sources": [source]}
+    arrivals = ArrivalCurve()
+    arrivals.of({**line, "batch": 0, "started_s": 100.5, "sources": [{**source, "rows": 0, "start": None, "end": 0}]})
+    (came,) = arrivals.of({**line, "batch": 1, "started_s": 110.5})
+    assert came.to_s - came.from_s == pytest.approx(1.0)
+
+
 def test_by_offsets_rows_that_a_read_limit_left_waiting_are_as_old_as_they_are() -> None:
     lines, true = batches(300.0, 60.0, kafka=True, most=150)
     ages = estimated(lines)

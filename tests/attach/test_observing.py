@@ -49,6 +49,17 @@ def test_the_load_of_files_is_what_comes_though_batches_take_less(tmp_path: Path
     assert seen.sojourn.mean_s > 5.0
 
 
+def test_the_latency_of_a_query_that_is_idle_is_forgotten_after_a_while(tmp_path: Path) -> None:
+    observer = saturated(tmp_path, {"files": lambda batch, at_s: [[90.0, 4]]})
+    none = FilesSeen(0.0, 0, None, ())
+    assert observer.observe(125.0, False, None, none).sojourn is not None
+    assert observer.observe(184.0, False, None, none).sojourn is not None
+    assert observer.observe(300.0, True, None, none).sojourn is not None, "a batch runs: its rows are not out yet"
+    seen = observer.observe(302.0, False, None, none)
+    assert seen.sojourn is None
+    assert seen.operators["clicks"].sojourn_s is None
+
+
 def test_files_that_grow_are_more_load_before_a_batch_has_read_one(tmp_path: Path) -> None:
     files = {"files": lambda batch, at_s: [[at_s, 4]], "bytes": lambda batch, at_s: 4 * 9_000}
     came = (

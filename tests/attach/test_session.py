@@ -110,6 +110,19 @@ def test_attached_from_python_tasks_move_and_state_stays_on_its_executor(
     assert [place["kept"] for place in places[2:]] == [PARTITIONS] * len(places[2:])
 
 
+def test_the_rate_source_has_a_short_name_by_which_its_rows_are_dated(
+    spark: SparkSession, record: Path, tmp_path: Path
+) -> None:
+    sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    rows = spark.readStream.format("rate").option("rowsPerSecond", 7).load()
+    query = rows.writeStream.format("noop").queryName("rated").option("checkpointLocation", str(tmp_path / "c")).start()
+    assert until(lambda: len(batches(record, "rated")) > 1, 120)
+    query.stop()
+    (source,) = batches(record, "rated")[-1]["sources"]
+    assert source["name"] == "RateStream rowsPerSecond=7"
+    assert isinstance(source["end"], int)
+
+
 def test_the_record_is_closed_to_other_users_also_where_the_folder_above_is_open(
     spark: SparkSession, record: Path
 ) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from tests.report.recorded import BEGAN_S, write_run
+from tests.report.recorded import BEGAN_S, attach_to, write_run
 
 from sluicegate.cli.app import run
 from sluicegate.cli.outcome import ProgressLines
@@ -64,6 +64,29 @@ def test_a_run_whose_controller_is_gone_says_so(tmp_path: Path, capsys: pytest.C
     found = json.loads(capsys.readouterr().out)
     assert found["controller_alive"] is False
     assert "the last plan stays in force" in found["state"]
+
+
+def test_an_application_whose_driver_was_killed_has_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = attach_to(write_run(tmp_path / "killed", pid=2**30), active=True)
+    run(["status", str(folder)])
+    assert "shop  sluicegate  ended" in capsys.readouterr().out
+    holder = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX); print(flush=True); input()"
+    command = [sys.executable, "-c", holder, str(folder / "lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as driver:
+        assert driver.stdout is not None
+        driver.stdout.readline()
+        run(["status", str(folder)])
+        driver.communicate(b"\n")
+    assert "no controller: the last plan stays in force" in capsys.readouterr().out
+
+
+def test_a_controller_that_starts_is_not_reported_as_silent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_run(tmp_path / "begun", ended=False)
+    (folder / "ticks.jsonl").unlink()
+    run(["status", str(folder)])
+    out = capsys.readouterr().out
+    assert "the controller has been starting for" in out
+    assert "compiles its models once" in out
 
 
 def test_an_operator_that_fails_breaks_the_promise_and_is_shown(
@@ -167,6 +190,23 @@ def test_explain_tells_what_was_seen_why_and_what_came_of_it(folder: Path, capsy
         "observations after it",
     ):
         assert words in out
+
+
+def test_explain_does_not_deny_forecasts_that_the_reasons_of_several_queries_name(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [json.loads(line) for line in (folder / "ticks.jsonl").read_text().splitlines()]
+    (folder / "ticks.jsonl").write_text("".join(json.dumps({**line, "forecast": None}) + "\n" for line in lines))
+    run(["explain", "1", "--folder", str(folder)])
+    assert "forecast\n  - none" in capsys.readouterr().out
+    moves = [json.loads(line) for line in (folder / "decisions.jsonl").read_text().splitlines()]
+    moves[0]["reasons"] = ["rank: load: 9 rows/s, the forecast of the next 4 s (now 8)", "rank: 1 processors carry it"]
+    (folder / "decisions.jsonl").write_text("".join(json.dumps(move) + "\n" for move in moves))
+    run(["explain", "1", "--folder", str(folder)])
+    out = capsys.readouterr().out
+    assert "forecast\n  - of each query: in the reasons" in out
+    assert "rank: planned for a load of 9 rows/s" in out
+    assert "rank: 1 processor carries it" in out
 
 
 def test_explain_as_json_holds_prediction_and_outcome_side_by_side(

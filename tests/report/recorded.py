@@ -97,6 +97,15 @@ def write_run(folder: Path, *, ended: bool = True, pid: int | None = None) -> Pa
     return folder
 
 
+def attach_to(folder: Path, *, active: bool) -> Path:
+    """Make it the run of an attached application, without an outcome; ``active``: its queries are marked as running."""
+    told = json.loads((folder / "pipeline.json").read_text())
+    nodes = [{**node, "active": active} for node in told["nodes"]]
+    _write(folder / "pipeline.json", {**told, "attached": True, "nodes": nodes})
+    (folder / "outcome.json").unlink(missing_ok=True)
+    return folder
+
+
 def _pipeline() -> Line:
     nodes = [
         {

@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from tests.report.recorded import BEGAN_S, write_run
+from tests.report.recorded import BEGAN_S, attach_to, write_run
 
 from sluicegate.report.run_page import run_page
 from sluicegate.report.topology_picture import topology_picture
@@ -47,6 +47,35 @@ def test_a_run_that_goes_on_is_judged_by_its_looks(folder: Path) -> None:
     page = run_page(read_record(folder))
     assert "of observations so far" in page
     assert "so far" in page
+
+
+def test_of_an_attached_application_only_what_is_known_is_on_it(tmp_path: Path) -> None:
+    page = run_page(read_record(attach_to(write_run(tmp_path / "dead", pid=2**30), active=False)))
+    assert "so far" not in page
+    tiles = re.findall(r'class="tile [^"]*"><b>(.*?)</b>(.*?)</div>', page)
+    assert [what for _, what in tiles] == [
+        "of observations with the promise kept",
+        "processors on average",
+        "mean latency",
+        "moves of k while it ran",
+    ]
+    assert "-" not in [value for value, _ in tiles]
+
+
+def test_moves_are_counted_as_the_outcome_counts_them(folder: Path) -> None:
+    paced = {"number": 4, "at_s": BEGAN_S + 110.0, "rescales": [], "reasons": ["the load is low"]}
+    with (folder / "decisions.jsonl").open("a") as log:
+        log.write(json.dumps(paced) + "\n")
+    assert "<b>3</b>moves of k" in run_page(read_record(folder))
+
+
+def test_lines_look_as_their_key_says_also_where_a_quantile_is_promised(folder: Path) -> None:
+    control = json.loads((folder / "control.json").read_text())
+    (folder / "control.json").write_text(json.dumps({**control, "bounds": {"p95": 5.0}}))
+    outcome = json.loads((folder / "outcome.json").read_text())
+    (folder / "outcome.json").write_text(json.dumps({**outcome, "goal": {"p95": 5.0}}))
+    latency = run_page(read_record(folder)).split("<h2>Latency</h2>")[1].split("</svg>")[0]
+    assert re.findall(r'class="line (main|thin)"', latency) == ["main", "thin"]
 
 
 def test_a_folder_of_an_older_sluicegate_still_gives_a_page(folder: Path) -> None:

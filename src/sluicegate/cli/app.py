@@ -19,6 +19,7 @@ from typing import Annotated, Protocol, runtime_checkable
 import typer
 
 from sluicegate import __version__
+from sluicegate.cli.compiling import say_when_compiling
 from sluicegate.errors import BadInput, SluicegateError
 
 COMMANDS: Mapping[str, str] = MappingProxyType(
@@ -146,7 +147,9 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command; returns the exit code."""
     try:
-        code = commands(arguments)(args=arguments, standalone_mode=False, prog_name="sluicegate")
+        app = commands(arguments)
+        say_when_compiling()
+        code = app(args=arguments, standalone_mode=False, prog_name="sluicegate")
         return code if isinstance(code, int) else 0
     except SluicegateError as problem:
         return _say(str(problem), problem.exit_code)

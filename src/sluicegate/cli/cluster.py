@@ -100,7 +100,8 @@ def _show(found: ClusterStatus, out: Console) -> None:
     out.print(f"[bold]{found.url}[/] {escape(found.note)}" if found.note else f"[bold]{found.url}[/]")
     out.print(f"page {found.page} (user sluicegate), folder {escape(str(found.folder))}")
     secret = escape(str(properties_file(found.folder)))
-    out.print(f"secret and page password, for you alone: {secret} (spark-submit --properties-file)\n", soft_wrap=True)
+    out.print(f"secret and page password, for you alone: {secret}", soft_wrap=True)
+    out.print(f"submit with: spark-submit --properties-file {secret} --master {found.url} app.py\n", soft_wrap=True)
     table = Table("worker", "state", box=None, pad_edge=False)
     for heading in ("cores used", "of", "MB used", "of", "process"):
         table.add_column(heading, justify="right")

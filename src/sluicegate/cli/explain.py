@@ -78,7 +78,9 @@ def _show(found: Explained, record: RunRecord, out: Console) -> None:
     out.print(f"[bold]decision {decision['number']} of {found.of}, {at} after the start: {escape(moves)}[/]")
     out.print(f"{escape(record.app)}, {escape(record.policy)}, {promise(record.bounds)}\n")
     _list(out, "measured", [_measured(found), *(_operator(name, found) for name in found.moved)])
-    _list(out, "forecast", [found.forecast] if found.forecast else ["none"])
+    # several queries have a forecast each, which their reasons name
+    forecast = found.forecast or ("none" if not found.forecast_by_query else "of each query: in the reasons")
+    _list(out, "forecast", [forecast])
     _list(out, "why", [plain(reason) for reason in decision["reasons"]])
     refused = [f"{r['why']} ({r['rule']}: {meaning(r['rule'])})" for r in decision.get("refusals") or []]
     _list(out, "refused, and why", refused)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 
-from sluicegate.report.figures import clock, promise, rate, seconds
+from sluicegate.report.figures import clock, number_of, promise, rate, seconds
 from sluicegate.runlog.batch_log import Tail
 from sluicegate.runlog.failures import Failing, read_failures
 from sluicegate.runlog.log_text import changed
@@ -121,7 +121,7 @@ def _balance(outcome: Outcome, out: Console) -> None:
     out.print(
         f"\n[bold]{outcome.policy}[/] kept {promise(outcome.goal.latency_bounds)} for {kept} of "
         f"{outcome.rows_in:,} rows with {share} of the slot-seconds of a fixed size for the peak, in "
-        f"{outcome.rescales} moves; "
+        f"{number_of(outcome.rescales, 'move')}; "
         f"latency mean {seconds(outcome.mean_s)}, p95 {seconds(outcome.p95_s)}."
     )
     if outcome.mapped_share is not None:

@@ -20,6 +20,7 @@ from sluicegate.domain import Limits, Topology
 from sluicegate.errors import BadInput
 from sluicegate.model.mapping_rate import Routing
 from sluicegate.model.traffic import pipeline_rate
+from sluicegate.report.explained import plain
 from sluicegate.report.figures import rate, seconds
 from sluicegate.runlog.plan_file import MOST_PROCESSORS
 
@@ -135,14 +136,16 @@ def show(found: Plan, out: Console) -> None:
     )
     sizes = ", ".join(f"{found.vm_sizes.count(size)} x {size}" for size in sorted(set(found.vm_sizes), reverse=True))
     extra = f" ({found.extra_slots} extra)" if found.extra_slots else ""
-    out.print(f"{found.slots} slots{extra} on machines of {sizes} slots, {found.cost_per_hour:.2f} an hour\n")
+    out.print(
+        f"{found.slots} slots{extra} on machines of {sizes} slots, {found.cost_per_hour:.2f} an hour by --price\n"
+    )
     if found.mapping:
         out.print(_mapping(found))
     if found.vm_loads:
         out.print(_loads(found))
-    out.print("[bold]why[/]")
+    out.print("\n[bold]why[/]")
     for reason in found.reasons:
-        out.print(f"  - {escape(reason)}")
+        out.print(f"  - {escape(plain(reason))}")
 
 
 def _operators(found: Plan) -> Table:

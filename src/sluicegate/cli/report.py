@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from sluicegate.cli.out import console, write_page
-from sluicegate.report.figures import promise, share
+from sluicegate.report.figures import number_of, promise, share
 from sluicegate.report.run_charts import kept_share
 from sluicegate.report.run_page import run_page
 from sluicegate.runlog.run_record import read_record
@@ -28,6 +28,7 @@ def report(
     path = html or Path(f"sluicegate-{re.sub(r'[^A-Za-z0-9_.-]', '_', record.app)}.html")
     write_page(path, run_page(record))
     kept, of_what = kept_share(record)
-    said = f"{record.app}: {promise(record.bounds)} kept for {share(kept)} {of_what}, {len(record.decisions)} moves"
+    moves = number_of(record.moves, "move")
+    said = f"{record.app}: {promise(record.bounds)} kept for {share(kept)} {of_what}, {moves}"
     console().print(f"{escape(said)}; the page is {escape(str(path))}", soft_wrap=True)
     return 0

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from sluicegate.cli.out import console, print_json
 from sluicegate.errors import SluicegateError
-from sluicegate.report.figures import clock, promise, rate, seconds, share
+from sluicegate.report.figures import clock, number_of, promise, rate, seconds, share
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.joined import Link, links, neighbours
 from sluicegate.runlog.layout import Layout
@@ -54,13 +54,15 @@ def status(
 
 def state_of(record: RunRecord, now_s: float) -> str:
     """Whether a run is running, and whether it is controlled."""
-    if record.outcome:
+    if record.ended:
         return "stopped by hand" if record.outcome.get("interrupted") else "ended"
     if record.pipeline.get("attached") and not any(node.get("active") for node in record.pipeline["nodes"]):
-        return "no query runs" if record.controlled else "ended"
+        return "no query runs"
     silent_s = now_s - float(record.last.get("at_s", record.began_s))
     if record.controlled is False or (record.controlled is None and silent_s > _SILENT_S):
         return "no controller: the last plan stays in force"
+    if not record.last and record.controlled:
+        return f"the controller has been starting for {seconds(silent_s)}"
     return "running" if silent_s <= _SILENT_S else f"no observation from the controller for {seconds(silent_s)}"
 
 
@@ -111,7 +113,7 @@ def held(record: RunRecord) -> str:
     """Processors, executors and nodes, as far as they are known."""
     known = {"processor": sum((record.last.get("running") or {}).values())}
     known |= {what[:-1]: n for what in ("executors", "nodes") if (n := counted(record, what)) is not None}
-    return ", ".join(f"{n} {what}" if n == 1 else f"{n} {what}s" for what, n in known.items())
+    return ", ".join(number_of(n, what) for what, n in known.items())
 
 
 def headline(record: RunRecord, now_s: float) -> str:
@@ -209,7 +211,8 @@ def _show(record: RunRecord, now_s: float, out: Console) -> None:
     for text in dead_letter_lines(record):
         out.print(f"[yellow]{escape(text)}[/]")
     if not last:
-        out.print("no observation yet: the controller is starting")
+        if not record.ended:
+            out.print("no observation yet; the first controller after an installation compiles its models once")
         for text in attached_lines(record):
             out.print(escape(text))
         return

@@ -36,7 +36,9 @@ _WORDS = (
     (r"\bmodel bias 1\.00\b", "predictions have been right on average"),
     (r"\bmodel bias ([\d.]+)\b", r"latency has been \1 times what was predicted, which is allowed for"),
     (r"\b(\d+%) in reserve\b", r"\1 of the promise is kept in reserve"),
-    (r"^load: ", "planned for a load of "),
+    (r"^(\S+: |)load: ", r"\1planned for a load of "),
+    (r"(?<![\d.,])1 processors carry\b", "1 processor carries"),
+    (r"(?<![\d.,])1 processors\b", "1 processor"),
     (r"\(goal ([\d.]+ s)\)", r"(planned to stay below \1)"),
 )
 
@@ -45,6 +47,8 @@ def plain(reason: str) -> str:
     """
     >>> plain("rank: 2 processors carry 80 rows/s at 50 rows/s each (80% busy), E[T] 1.44 s")
     'rank: 2 processors carry 80 rows/s at 50 rows/s each (80% busy), a row spends about 1.44 s there'
+    >>> plain("rank: 1 processors carry 20 rows/s"), plain("rank: load: 20 rows/s as it is now (no forecast)")
+    ('rank: 1 processor carries 20 rows/s', 'rank: planned for a load of 20 rows/s as it is now (no forecast)')
     """
     for pattern, words in _WORDS:
         reason = re.sub(pattern, words, reason)
@@ -102,6 +106,11 @@ class Explained:
         ahead_s = len(low) * float(told["step_s"])
         sure = f", with {level:.0%} certainty" if level is not None else ""
         return f"{rate(min(low))} to {rate(max(high))} within the next {seconds(ahead_s)}{sure}"
+
+    @property
+    def forecast_by_query(self) -> bool:
+        """Whether the decision used forecasts of single queries, as it does for an application of several."""
+        return any(": load: " in reason and "forecast of" in reason for reason in self.decision["reasons"])
 
     @property
     def mean_after_s(self) -> float | None:

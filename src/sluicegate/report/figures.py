@@ -49,6 +49,14 @@ def share(value: float | None) -> str:
     return "100%" if value == 1 else f"{min(value, 0.999):.1%}" if value < 1 else f"{value:.0%}"
 
 
+def number_of(number: int, what: str, several: str = "") -> str:
+    """
+    >>> number_of(1, "move"), number_of(0, "move"), number_of(2, "batch", "batches")
+    ('1 move', '0 moves', '2 batches')
+    """
+    return f"{number:,} {what if number == 1 else several or f'{what}s'}"
+
+
 def promise(bounds: Mapping[str, float]) -> str:
     """
     >>> promise({"mean": 3.0, "p95": 5.0}), promise({})

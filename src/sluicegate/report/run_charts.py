@@ -51,6 +51,11 @@ def lasted_s(record: RunRecord) -> float:
     return float(record.last["at_s"]) - record.began_s if record.ticks else 0.0
 
 
+def observed_s(record: RunRecord) -> float:
+    """Seconds from the first tick to the last, for which ``slot_seconds_of`` counts."""
+    return float(record.last["at_s"]) - float(record.ticks[0]["at_s"]) if record.ticks else 0.0
+
+
 def slot_seconds_of(record: RunRecord) -> dict[str, float]:
     """Processors of each operator, summed over the run."""
     held = dict.fromkeys(record.operators, 0.0)
@@ -71,7 +76,8 @@ def kept_share(record: RunRecord) -> tuple[float | None, str]:
     if told is not None:
         return float(told), "of rows"
     judged = [late for tick in record.ticks if (late := record.late(tick)) is not None]
-    return (1 - sum(judged) / len(judged) if judged else None), "of observations so far"
+    of_what = "of observations" if record.ended else "of observations so far"
+    return (1 - sum(judged) / len(judged) if judged else None), of_what
 
 
 def static_peak(record: RunRecord) -> float | None:
@@ -116,7 +122,6 @@ def load(record: RunRecord, frame: Frame) -> str:
 
 def sojourn(record: RunRecord, frame: Frame) -> str:
     """The latency that was measured and predicted, against the promise."""
-    drawn = [what for what in ("mean", "p95") if what in record.bounds or what == "mean"]
     lines = {what: _joined(over_time(record, latency(what))) for what in ("mean", "p95")}
     guess = over_time(record, lambda tick: tick.get("predicted_mean_s"))
     bounds = [(0.0, bound_s) for bound_s in record.bounds.values()]
@@ -124,7 +129,7 @@ def sojourn(record: RunRecord, frame: Frame) -> str:
     parts = [frame.rows(y, round_ticks(y.high), seconds), _times(x, frame)]
     parts += [_bound(frame, y, what, bound_s) for what, bound_s in record.bounds.items()]
     parts += [line(x, y, [(at, _within(v, y)) for at, v in guess], "guess")]
-    parts += [line(x, y, points, "main" if what in drawn else "thin") for what, points in lines.items()]
+    parts += [line(x, y, points, "main" if what == "mean" else "thin") for what, points in lines.items()]
     return frame.picture(
         [*parts, _late(record, x, y), _moves(record, x, frame)], "Latency against the promise", _follow(x)
     )

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from html import escape
+from statistics import fmean
 
 from sluicegate.report.explained import plain
 from sluicegate.report.figures import clock, promise, rate, seconds, share
@@ -17,6 +18,7 @@ from sluicegate.report.run_charts import (
     lasted_s,
     load,
     mean_of,
+    observed_s,
     slot_seconds_of,
     sojourn,
     thinned,
@@ -177,24 +179,40 @@ def _length(record: RunRecord) -> str:
     if record.outcome.get("seconds") is not None:
         how = "ended early, by hand" if record.outcome.get("interrupted") else "in all"
         return f"{clock(float(record.outcome['seconds']))} min {how}"
+    if record.ended:
+        return f"{clock(lasted_s(record))} min in all"
     return f"{clock(lasted_s(record))} min so far" if record.ticks else "just begun"
 
 
 def _tiles(record: RunRecord) -> str:
-    told = record.outcome
     kept, of_what = kept_share(record)
-    used, static = told.get("slot_seconds"), told.get("slot_seconds_static_peak")
     tiles = [
         (share(kept), f"{of_what} with the promise kept", "" if kept is None else "good" if kept > 0.95 else "bad"),
-        (share(used / static) if used and static else "-", "of static peak's slot-seconds", ""),
-        (*_exact(told), _judged(told.get("answer_exact"))),
-        (seconds(told.get("mean_s")), f"mean latency; p95 {seconds(told.get('p95_s'))}", ""),
-        (f"{len(record.decisions)}", "moves of k while it ran", ""),
+        *(_paid(record.outcome) if record.outcome else _observed(record)),
+        (f"{record.moves}", "moves of k while it ran", ""),
     ]
     inner = "".join(
         f'<div class="tile {style}"><b>{escape(value)}</b>{escape(text)}</div>' for value, text, style in tiles
     )
     return f'<div class="tiles">{inner}</div>'
+
+
+def _paid(told: Line) -> list[tuple[str, str, str]]:
+    """What only the end of a run tells: its price, its answer, the latency of all rows."""
+    used, static = told.get("slot_seconds"), told.get("slot_seconds_static_peak")
+    return [
+        (share(used / static) if used and static else "-", "of static peak's slot-seconds", ""),
+        (*_exact(told), _judged(told.get("answer_exact"))),
+        (seconds(told.get("mean_s")), f"mean latency; p95 {seconds(told.get('p95_s'))}", ""),
+    ]
+
+
+def _observed(record: RunRecord) -> list[tuple[str, str, str]]:
+    """The same of a run without an outcome, such as an attached application, from its observations."""
+    means = [mean_s for tick in record.ticks if (mean_s := measured_s(tick)) is not None]
+    lasted_s = observed_s(record)
+    held = f"{sum(slot_seconds_of(record).values()) / lasted_s:.1f}" if lasted_s else "-"
+    return [(held, "processors on average", ""), (seconds(fmean(means) if means else None), "mean latency", "")]
 
 
 def _exact(told: Line) -> tuple[str, str]:
@@ -222,7 +240,7 @@ def _topology(record: RunRecord) -> Callable[[Frame], str]:
 
 
 def _k_range(record: RunRecord, name: str) -> str:
-    ks = [tick["running"].get(name, 0) for tick in record.ticks] or [0]
+    ks = [k for tick in record.ticks if (k := tick["running"].get(name)) is not None] or [0]
     return f"k = {ks[0]}" if min(ks) == max(ks) else f"k = {min(ks)} to {max(ks)}"
 
 

@@ -16,6 +16,7 @@ from sluicegate.errors import BadInput
 from sluicegate.runlog.failures import Failing, read_failures
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.process_birth import born
+from sluicegate.runlog.runs import driver_lives
 from sluicegate.runlog.shape import Fits, anything, by_name, each, entry, maybe, number, text, whole
 
 FIGURES = ("arrivals_per_s", "utilisation", "queue_rows", "sojourn_s", "service_per_s")
@@ -125,6 +126,11 @@ class RunRecord:
         return tuple(node["name"] for node in self.pipeline["nodes"])
 
     @property
+    def moves(self) -> int:
+        """How many decisions changed the processors of an operator; others changed a pace or executors only."""
+        return sum(bool(decision["rescales"]) for decision in self.decisions)
+
+    @property
     def last(self) -> Line:
         """The last tick of the controller; empty before the first."""
         return self.ticks[-1] if self.ticks else {}
@@ -139,6 +145,13 @@ class RunRecord:
         """Whether the controller's process exists; ``None`` if its process id is not recorded."""
         pid = self.control.get("pid")
         return None if pid is None else born(int(pid)) is not None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run is over; a driver that was killed leaves its queries marked as running."""
+        if self.outcome or not self.pipeline.get("attached") or self.controlled is not False:
+            return bool(self.outcome)
+        return not any(node.get("active") for node in self.pipeline["nodes"]) or not driver_lives(self.folder)
 
     @property
     def broken(self) -> bool | None:

@@ -94,7 +94,8 @@ def find_run(folder: Path | None = None) -> Path:
     chosen = next((run for run in there if run.running), there[0] if there else None)
     if chosen is None:
         raise BadInput(
-            "no run is known here: start one with `sluicegate demo` or `sluicegate run APP`, or give its folder"
+            "no run is known here: attach an application (spark-submit $(sluicegate conf) app.py), start one with "
+            "`sluicegate demo` or `sluicegate run APP`, or give a run's folder"
         )
     return Path(chosen.folder)
 
@@ -121,13 +122,13 @@ def _forget_old(ours: str) -> None:
     live = {ours, *(run.folder for _, run in entries if run.running)}
     for path, run in [one for one in entries if not one[1].running][_KEPT - 1 :]:
         if run.temporary and run.folder not in live:
-            if _driver_lives(Path(run.folder)):
+            if driver_lives(Path(run.folder)):
                 continue  # its controller is between two starts
             shutil.rmtree(run.folder, ignore_errors=True)
         path.unlink(missing_ok=True)
 
 
-def _driver_lives(folder: Path) -> bool:
+def driver_lives(folder: Path) -> bool:
     """Whether the driver of an attached application holds its folder's lock, which is a POSIX one."""
     try:
         with (folder / "lock").open("r+b") as lock:

@@ -19,6 +19,7 @@ from sluicegate.lab.advise.walk import OPERATOR, Load, Walked, fewest, fixed, wa
 from sluicegate.model.batch_fit import BatchFits, BatchLaw
 from sluicegate.model.state_stores import StoresSeen
 from sluicegate.model.state_stores import advice as stores_advice
+from sluicegate.report.figures import number_of
 
 PEERS = ("ds2", "flink-autoscaler", "hpa", "keda", "dstreams", "spark-core")
 ENOUGH = 0.99
@@ -175,8 +176,9 @@ def _reasons(
     rows = sum(b.rows for b in query.batches)
     modelled = fixed(law, load, max(round(np.median([b.processors for b in query.batches])), 1), Goal(p95_s=1e9))
     measured = quantile_s([a for b in query.batches for a in b.born.ages_s(b.ended_s)], 0.95)
+    batches = number_of(len(query.batches), "batch", "batches")
     found = [
-        f"{len(query.batches)} batches of {rows / len(query.batches):,.0f} rows on average: a batch takes "
+        f"{batches} of {rows / len(query.batches):,.0f} rows on average: a batch takes "
         f"{law.overhead_s:.2f} s + {law.per_task_s:.3f} s a task + rows/(tasks x {law.service_per_s:,.0f} rows/s)",
         f"{had:.1f} slots were held on average; {ours.slot_seconds / max(load.seconds, 1e-9):.1f} follow the load, "
         f"at most {ours.most}",
@@ -187,13 +189,13 @@ def _reasons(
             f"the law gives a p95 of {modelled.p95_s:.3g} s for the size it had; {measured:.3g} s was measured"
         )
     if small is not None:
-        found.append(f"a fixed {small} slots would have kept the promise for {ENOUGH:.0%} of rows")
+        found.append(f"a fixed {number_of(small, 'slot')} would have kept the promise for {ENOUGH:.0%} of rows")
     else:
         found.append("no fixed size keeps the promise: a batch's own cost or one slow batch is above it")
     if chosen:
         found.append("no promise was given: what 99% of rows had is promised again")
     if len(query.batches) < _FEW_BATCHES:
-        found.append(f"only {len(query.batches)} batches: take this as a first guess")
+        found.append(f"only {batches}: take this as a first guess")
     if law.service_rsd > 0.2:
         found.append(f"the rate of a task is known within {law.service_rsd:.0%} only: all batches were of similar size")
     if len(app.queries) > 1:

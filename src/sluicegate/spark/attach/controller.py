@@ -230,9 +230,12 @@ class AttachController:
         ]
         if len(parts) == 1:
             return parts[0]
-        ages = [age for lane in lanes if lane.name not in self._options.own_slo for age in lane.observer.ages]
+        promised = [lane.observer for lane in lanes if lane.name not in self._options.own_slo]
+        ages = [age for observer in promised for age in observer.ages]
         rows = sum(weight for _, weight in ages)
-        if rows:  # else the last one stays, as for a single query: batches may take longer than a look
+        if not any(observer.sojourn for observer in promised):
+            self._sojourn = None
+        elif rows:  # else the last one stays, as for a single query: batches may take longer than a look
             mean_s = sum(age * weight for age, weight in ages) / rows
             self._sojourn = {"mean_s": mean_s, **{f"p{q}_s": quantile_s(ages, q / 100) for q in (50, 95, 99)}}
         return {

@@ -29,7 +29,8 @@ from sluicegate.spark.kafka.curve import Line, OffsetCurve
 
 _POINTS = 12
 """Points that represent the rows of one stretch of time: a p95 is accurate to a twelfth of the stretch."""
-_RATE_SOURCE = "RateStreamV2"
+_RATE_SOURCE = "RateStream"
+"""How the rate source is called: RateStreamV2[rowsPerSecond=5] by Spark, RateStream rowsPerSecond=5 in a record."""
 _IDLE_S = 0.25
 """A longer pause between two batches means that the query was idle, waiting for rows."""
 
@@ -127,7 +128,7 @@ class ArrivalCurve:
     def _by_seconds(self, source: Mapping[str, Any], at_s: float) -> Stretch:
         """The seconds between two offsets of the rate source.
 
-        >>> batch = {"name": "RateStreamV2[rowsPerSecond=10]", "start": 3, "end": 5, "rows": 20}
+        >>> batch = {"name": "RateStream rowsPerSecond=10", "start": 3, "end": 5, "rows": 20}
         >>> arrivals = ArrivalCurve()
         >>> for at_s, end in ((104.9, 4), (105.1, 5)):  # so it began at 100 or a little later
         ...     found = arrivals._by_seconds({**batch, "end": end}, at_s)

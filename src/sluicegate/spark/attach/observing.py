@@ -41,6 +41,8 @@ _FOLLOWS_S = 60.0
 """How long the tasks that run may differ from the plan before the plan counts as not followed."""
 _TELLING_BATCHES = 5
 """Warm batches needed before the commit times of state stores are used."""
+_RECENT_S = 60.0
+"""An idle query's latency counts for this long after its last rows: later it says nothing of the promise."""
 _SEEN_LATER_S = 1.0
 """A batch that began within this time after a plan was written may have been planned before it."""
 
@@ -67,6 +69,8 @@ class QueryObserver:
     uneven: Variability = field(default_factory=Variability)
     last: Mapping[str, Any] | None = None
     sojourn: Sojourn | None = None
+    sojourn_s: float | None = None
+    """When ``sojourn`` was measured."""
     records: tuple[BatchRecord, ...] = ()
     learned: dict[str, bool] = field(default_factory=dict)
     most_tasks: int = 1
@@ -88,13 +92,15 @@ class QueryObserver:
         self.records = tuple(self._whole())
         # if the clock was set back, the elapsed time is unknown
         took_s, self.at_s = (now_s - self.at_s if self.at_s is not None and now_s > self.at_s else None), now_s
-        if self.records:
-            self.sojourn = sojourn_of(self.records) or self.sojourn
+        if fresh := sojourn_of(self.records):
+            self.sojourn, self.sojourn_s = fresh, now_s
         rate = self._arrivals_per_s(now_s, busy, files)
         if took_s:
             self.uneven.take(sum(record.rows for record in self.records), self.records)
         running, moving = self._running(now_s, planned)
         waiting = self._waiting(now_s, files)
+        if not busy and not waiting and self._long_ago(now_s):
+            self.sojourn = None
         seen = replace(self._operator(rate, took_s, now_s, busy), queue_rows=self._late(waiting, rate))
         return Observation(
             at_s=now_s,
@@ -108,6 +114,11 @@ class QueryObserver:
             starting=moving,
             requested={self.name: planned.processors} if moving and planned is not None else {},
         )
+
+    def _long_ago(self, now_s: float) -> bool:
+        """Whether the last rows came out so long ago that a query with rows would have had a batch since."""
+        every_s = float((self.last or {}).get("trigger_s") or 0.0)
+        return self.sojourn_s is not None and now_s - self.sojourn_s > max(_RECENT_S, 2 * every_s)
 
     @property
     def all_kafka(self) -> bool:

@@ -127,6 +127,7 @@ public final class Attachment {
       made = new Attachment(context, application);
       made.begin();
       current = made;
+      Guard.tellOf("attached, watch it with: sluicegate status " + made.folder.path);
       return "";
     } catch (Throwable problem) {
       if (made != null) {
@@ -504,7 +505,9 @@ public final class Attachment {
       return Path.of(given).toAbsolutePath();
     }
     String home = System.getenv("SLUICEGATE_HOME");
-    Path base = home == null || home.isEmpty() ? Path.of(System.getProperty("user.home"), ".sluicegate") : Path.of(home);
+    // $HOME first, as Python's commands do: Java reads the password file, where a container's user may have no entry
+    String ofUser = System.getenv().getOrDefault("HOME", System.getProperty("user.home"));
+    Path base = home == null || home.isEmpty() ? Path.of(ofUser, ".sluicegate") : Path.of(home);
     return base.resolve("attached").resolve(application).toAbsolutePath();
   }
 }

@@ -71,6 +71,11 @@ final class Guard {
     return (bare ? root.toString() : text).lines().findFirst().orElse("").strip();
   }
 
+  /** A line for those who read along, no fault. */
+  static void tellOf(String line) {
+    LOG.info("sluicegate: {}", redacted(line));
+  }
+
   static void say(String line) {
     LOG.warn("sluicegate: {}", redacted(line));
   }

@@ -142,8 +142,14 @@ final class Queries {
     return fresh;
   }
 
-  /** A short name: clicks for KafkaV2[Subscribe[clicks]], in for FileStreamSource[file:/data/in]. */
+  /**
+   * A short name: clicks for KafkaV2[Subscribe[clicks]], in for FileStreamSource[file:/data/in], and RateStream
+   * rowsPerSecond=5 for RateStreamV2[rowsPerSecond=5, numPartitions=default].
+   */
   static String shortened(String description) {
+    if (description.matches("\\w+\\[\\w+=[^/\\[]*")) {
+      return description.replaceFirst("(V\\d)?\\[", " ").replaceAll("[,\\]].*", "");
+    }
     String inner = description.replaceAll("\\]+$", "");
     inner = inner.substring(inner.lastIndexOf('[') + 1).replaceAll("/+$", "");
     String last = inner.substring(inner.lastIndexOf('/') + 1).replaceAll("@[0-9a-f]+$", "");
