@@ -69,3 +69,11 @@ def test_a_guess_does_not_slow_what_was_measured() -> None:
     fits = BatchFits.start((Operator("a", 1000.0, batch=BatchCosts(0.5, 0.1)),))
     seen = tuple(Batch(5e5, 1, 1.0, 0.5) for _ in range(50))
     assert fits.learn({"a": seen}).law("a").service_per_s == pytest.approx(1e6, rel=0.1)
+
+
+def test_slow_first_batches_of_few_rows_do_not_make_rows_seem_free() -> None:
+    """As measured on a busy machine: rows of 5 ms each; the batches get faster while they grow, since code warms up."""
+    seen = ((20, 1.591), (60, 0.537), (20, 0.285), (120, 0.767), (30, 0.683), (150, 0.985))
+    law = BatchFits.start((GUESS,)).learn({"a": tuple(Batch(n, 1, w + 0.9, w) for n, w in seen)}).law("a")
+    assert 50.0 < law.service_per_s < 800.0
+    assert law.service_rsd > 0.5

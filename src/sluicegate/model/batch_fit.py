@@ -171,11 +171,14 @@ def _slope_of_tasks(sums: Floats, prior: float, weight: float) -> tuple[float, f
     # prior: t near zero and 1/mu near the topology's value, each with the weight of a hundredth of a batch
     a, c = count * (1.0 + weight), xx * (1.0 + weight / count)
     slope = (a * (xy + weight * xx / count * prior) - x * y) / max(a * c - x * x, 1e-300)
-    slope = max(slope, 1e-3 * y / max(x, 1e-300), 1e-12)
+    a_row_at_most = y / max(x, 1e-300)
+    slope = max(slope, 1e-3 * a_row_at_most, 1e-12)
     start = max((y - slope * x) / a, 0.0)
     left = yy - 2.0 * (start * y + slope * xy) + start * start * count + 2.0 * start * slope * x + slope * slope * xx
     residual = math.sqrt(max(left, 0.0) / max(count - 2.0, 1.0))
-    return slope, residual * math.sqrt(a / max(a * c - x * x, 1e-300))
+    error = residual * math.sqrt(a / max(a * c - x * x, 1e-300))
+    # a cost below its own standard error is not known: slow first batches of few rows would make rows seem free
+    return max(slope, min(error, a_row_at_most)), error
 
 
 @njit(cache=True)
