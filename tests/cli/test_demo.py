@@ -112,7 +112,7 @@ def test_ctrl_c_before_the_first_row_leaves_nothing(tmp_path: Path) -> None:
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=900)
         assert (process.returncode, out) == (130, "")
-        assert "stopping when" in err
+        assert "stopping once" in err
         assert err.endswith("stopped before anything was fed\n")
         assert not home.exists()
         assert all_gone(process.pid)
