@@ -24,9 +24,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import results
-from sluicegate.domain.births import quantile_s
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.attach.observing import QueryObserver
+from sluicegate.spark.pipeline.observing import sojourn_of
 from sluicegate.spark.session import spark_session
 
 Source = Callable[[SparkSession, Path], DataFrame]
@@ -95,17 +95,17 @@ def run(spark: SparkSession, record: Path, cell: Cell, seconds: float) -> dict[s
     observer.observe(time.time(), False, None)
     # the first batches are older than anything that is known of the source
     kept = [record for record in observer.records if record.batch >= 3 and record.batch in true]
-    ages = [age for one in kept for age in one.born.ages_s(one.published_s)]
+    seen = sojourn_of(kept)
+    if seen is None:
+        raise SystemExit(f"{cell.name}: no batch was published in {seconds:g} s, give more --seconds")
     truth = sorted(age for one in kept for age in true[one.batch])
     shutil.rmtree(base, ignore_errors=True)
-    mean_s = sum(age * weight for age, weight in ages) / sum(weight for _, weight in ages)
     true_mean_s, true_p95_s = statistics.fmean(truth), truth[int(0.95 * len(truth))]
-    p95_s = quantile_s(ages, 0.95) or 0.0
     return {
         "true_mean_s": round(true_mean_s, 3),
         "true_p95_s": round(true_p95_s, 3),
-        "mean_error": round(abs(mean_s / true_mean_s - 1), 3),
-        "p95_error": round(abs(p95_s / true_p95_s - 1), 3),
+        "mean_error": round(abs(seen.mean_s / true_mean_s - 1), 3),
+        "p95_error": round(abs((seen.p95_s or 0.0) / true_p95_s - 1), 3),
     }
 
 

@@ -1,6 +1,6 @@
 """The backup interval of a stateful operator (the pace of its batches) against the time a failure takes to repair.
 
-Usage: backup_interval.py [--paces 0.5,2,4,below,above]
+Usage: backup_interval.py [--paces 0.5,2,4,below,above] [--rounds 1] [--within MINUTES]
 
 Rows flow into an operator with state that waits 2 ms a row. At each pace its query fails once in the middle of a batch;
 the repair is over when all rows that had been fed by then are committed. Beside it stands what Eq 26 gives for that
@@ -15,6 +15,7 @@ import argparse
 import tempfile
 import threading
 import time
+from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -23,15 +24,18 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import results
+from sluicegate.errors import StillWaiting
 from sluicegate.model.state_move import Replay, repair_s
+from sluicegate.spark.cluster.waiting import wait_until
 from sluicegate.spark.controller import Control
 from sluicegate.spark.edges.backlog import Head
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.offsets import committed
 from sluicegate.spark.pipeline.declaration import Pipeline
 from sluicegate.spark.pipeline.runtime import Running, start
-from sluicegate.spark.session import spark_session
+from sluicegate.spark.session import spark_session, stop_spark
 from sluicegate.spark.supervisor import Supervisor
+from turns import Turns, end_as_by_ctrl_c
 
 _RATE_PER_S, _ROW_S, _CALM_S, _PATIENCE_S = 150.0, 0.002, 8.0, 90.0
 _WARM_ROUNDS = (20, 20, 60, 300, 60, 300)
@@ -101,19 +105,23 @@ def at_pace(spark: SparkSession, home: Path, pace: str) -> dict[str, Any]:
             feeding.some(rows)
             running.drain(_PATIENCE_S)
         with deciding(running, pace):
-            return failing_once(running, feeding, head, poison, pace)
+            try:
+                return failing_once(running, feeding, head, poison, pace)
+            finally:
+                feeding.ended.set()
 
 
 def failing_once(running: Running, feeding: Feeding, head: Head, poison: Path, pace: str) -> dict[str, Any]:
     """Rows at a steady rate, a failure in the middle of a batch, and the time until it is repaired."""
     feeding.start()
-    time.sleep(_CALM_S)
-    time.sleep(_CALM_S)
+    if pace in _ALPHA and not wait_until(lambda: running.plan().of("once").pace_s > 0, _PATIENCE_S, 0.2):
+        raise StillWaiting(f"Es-Stream chose no interval within {_PATIENCE_S:g} s")
+    time.sleep(2 * _CALM_S)
     pace_s = running.plan().of("once").pace_s
     batches = len([r for r in running.records("once") if r.published_s > time.time() - _CALM_S])
     poison.touch()
-    while poison.exists():
-        time.sleep(0.01)
+    if not wait_until(lambda: not poison.exists(), _PATIENCE_S, 0.01):
+        raise StillWaiting(f"no task failed within {_PATIENCE_S:g} s")
     fed, began = feeding.feed.rows, time.monotonic()
     while behind(running, head, fed) and time.monotonic() - began < _PATIENCE_S:
         time.sleep(0.02)
@@ -125,6 +133,7 @@ def failing_once(running: Running, feeding: Feeding, head: Head, poison: Path, p
     exact = found == list(range(feeding.feed.rows))
     by_eq_26 = repair_s(max(pace_s, 0.01), [Replay(_RATE_PER_S, 1e6, 1 / _ROW_S)], 1e9)
     return {
+        "asked": pace,
         "pace_s": pace_s,
         "by": f"es-stream, node {pace} alpha" if pace in _ALPHA else "fixed",
         "repair_s": round(took_s, 2),
@@ -137,14 +146,23 @@ def failing_once(running: Running, feeding: Feeding, head: Head, poison: Path, p
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--paces", default="0.5,2,4,below,above")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--within", type=float, default=float("inf"), help="minutes, for all of it")
     given = parser.parse_args()
+    end_as_by_ctrl_c()
+    before = Counter(str(line.get("asked")) for line in results.read("backup_interval"))
+    turns = Turns(given.paces.split(","), before, given.rounds, given.within, 35.0)
     spark = spark_session("local[2]", {"spark.driver.memory": "1g"}, "sluicegate backup interval")
-    with tempfile.TemporaryDirectory() as folder:
-        for number, pace in enumerate(given.paces.split(",")):
-            found = at_pace(spark, Path(folder) / f"run-{number}", pace)
-            results.record("backup_interval", **found)
-            print(found, flush=True)
-    spark.stop()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            for number, pace in enumerate(turns):
+                with turns.playing(pace):
+                    found = at_pace(spark, Path(folder) / f"run-{number}", pace)
+                    results.record("backup_interval", **found)
+                    print(found, flush=True)
+    finally:
+        stop_spark(spark)
+    turns.end()
 
 
 if __name__ == "__main__":

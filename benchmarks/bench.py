@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from pathlib import Path
 
 import page
 import results
+from turns import end_as_by_ctrl_c, to_its_end
 
 HERE = Path(__file__).resolve().parent
 _ONCE_SHORTER = ("--repeats", "1", "--calm", "30", "--peak", "45", "--after", "75")
@@ -52,7 +52,7 @@ PARTS: tuple[Part, ...] = (
     Part("demo", "live", 4.0, ("demo_beside_work.py", "--runs", "1", "--seconds", "75")),
     Part("live", "live", 12.0, ("live_elasticity.py", "--minutes", "12")),
     Part("drs_live", "live", 15.0, ("drs_live.py",), asked_for=True),
-    Part("mc_levels", "live", 30.0, ("mc_levels.py",), asked_for=True),
+    Part("mc_levels", "live", 15.0, ("mc_levels.py",), asked_for=True),
     Part("edges", "edges", 1.5, ("edge_throughput.py", "8")),
     Part("checksums", "edges", 1.5, ("edge_checksums.py", "3")),
     Part("plain", "edges", 2.5, ("plain_query.py", "0.9")),
@@ -74,7 +74,7 @@ PARTS: tuple[Part, ...] = (
     Part("fidelity", "fidelity", 4.5, ("fidelity_of_apps.py", *_TWO_APPS)),
     Part("node_fidelity", "fidelity", 3.0, ("fidelity_of_nodes.py",)),
     Part("mst", "capacity", 32.0, ("mst_curves.py",), asked_for=True),
-    Part("uncertainty_live", "capacity", 35.0, ("uncertainty_live.py",), asked_for=True),
+    Part("uncertainty_live", "capacity", 20.0, ("uncertainty_live.py",), asked_for=True),
     Part("model_driven", "capacity", 23.0, ("model_driven_live.py",), asked_for=True),
     Part("soak", "soak", 62.0, ("soak.py", "--minutes", "60"), asked_for=True),
     Part("backlog", "soak", 4.0, ("backlog.py",), asked_for=True),
@@ -103,6 +103,7 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--repeats", type=int, default=1)
     asked = parser.parse_args()
+    end_as_by_ctrl_c()
     parts = chosen(asked.only)
     if asked.list:
         print(listed(list(PARTS) if asked.only is None else parts))
@@ -150,7 +151,7 @@ def run(parts: Sequence[Part], keep: bool, repeats: int = 1) -> list[str]:
         if not adds:
             results.clear(part.name)
         words = [sys.executable, str(HERE / part.words[0]), *part.words[1:]]
-        ok = subprocess.run(words, check=False).returncode == 0
+        ok = to_its_end(words) == 0
         took = (time.monotonic() - began) / 60
         if ok:
             results.record("took", name=part.name, minutes=round(took, 2), words=part.words)

@@ -1,6 +1,6 @@
 """Faults by the hundred: applications and attached queries in turn, a line of JSON a run, and the page made of them.
 
-    python benchmarks/chaos.py [--minutes 60] [--seed 0] [--seconds 240] [--at-once 2] [--only a,b] [--faults a,b]
+    python benchmarks/chaos.py [--minutes 60] [--seed 0] [--seconds 600] [--at-once 2] [--only a,b] [--faults a,b]
                                [--anew] [--page]
 
 Lines are added to benchmarks/results/chaos.jsonl, each when its run has ended, and docs/reliability.md is written from
@@ -74,19 +74,39 @@ def one(name: str, seconds: int, seed: int, faults: str = "all") -> dict[str, ob
         return _called(words, seconds, seed, faults)
 
 
+def without_places(text: str) -> str:
+    """A text without the folders of this machine: paths begin in the folder of the run, others are a name alone.
+
+    >>> without_places("no run/a in /tmp/sluicegate-chaos-x1/run/a/b.json (cwd=file:/any/where/benchmarks)")
+    'no run/a in run/a/b.json (cwd=benchmarks)'
+    >>> without_places("spark://127.0.0.1:7077 at 40 rows/s, /any/where/python")
+    'spark://127.0.0.1:7077 at 40 rows/s, python'
+    """
+    inside = re.sub(r"[^\s\"']*/sluicegate-chaos-[^/\s\"']+/", "", text)
+    return re.sub(r"(?<![\w.:/-])(?:file:/*)?/(?:[^\s/\"'(),]+/)+", "", inside)
+
+
 def _called(words: tuple[str, ...], seconds: int, seed: int, faults: str) -> dict[str, object]:
     command = [str(Path(sys.executable).with_name("sluicegate")), "chaos", *words]
     command += ["--seconds", str(seconds), "--seed", str(seed), "--faults", faults, "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0)
     RUNNING.add(process)
+    began_s = time.monotonic()
     out, said = process.communicate()
     RUNNING.discard(process)
     if not out.strip():
-        return {"app": words[0], "seed": seed, "faults": [], "broken": [f"no answer: {said.strip()[-300:]}"]}
-    # where a run lies is nobody's business
-    found: dict[str, object] = json.loads(re.sub(r"[^\s\"']*/sluicegate-chaos-[^/\s\"']+/", "", out))
+        said = without_places(said.strip()[-300:])
+        return {"app": words[0], "seed": seed, "faults": [], "broken": [f"no answer: {said}"]}
+    found: dict[str, object] = json.loads(without_places(out))
     found["master"] = str(found["master"]).partition(":")[0]
-    return {**found, "at_s": round(time.time()), "load": round(os.getloadavg()[0], 1), "cores": os.cpu_count()}
+    took_s = round(time.monotonic() - began_s)
+    return {
+        **found,
+        "took_s": took_s,
+        "at_s": round(time.time()),
+        "load": round(os.getloadavg()[0], 1),
+        "cores": os.cpu_count(),
+    }
 
 
 @dataclass(slots=True)
@@ -120,7 +140,8 @@ class Lanes:
         with self.given.results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
         write_page(self.given.results, self.given.page_file)
-        said = f"{len(faults)} faults, exact: {line.get('answer_exact')}, broken: {line['broken']}"
+        pace = f"{60 * len(faults) / took:.1f} a minute, " if (took := float(str(line.get("took_s") or 0))) else ""
+        said = f"{len(faults)} faults, {pace}exact: {line.get('answer_exact')}, broken: {line['broken']}"
         print(name, line["seed"], said, flush=True)
 
 
@@ -140,7 +161,7 @@ def main() -> int:
     asked = argparse.ArgumentParser()
     asked.add_argument("--minutes", type=float, default=60.0)
     asked.add_argument("--seed", type=int, default=0)
-    asked.add_argument("--seconds", type=int, default=240)
+    asked.add_argument("--seconds", type=int, default=600)
     asked.add_argument("--at-once", type=int, default=2)
     asked.add_argument("--only", default="")
     asked.add_argument("--faults", default="all")

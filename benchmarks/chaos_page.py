@@ -19,27 +19,35 @@ wrong key; what cannot go on says so in one line, and goes on exactly once that 
 goes on whatever happens to sluicegate beside it, and restarts from its checkpoint without it.
 
 How it is tested: `sluicegate chaos APP --seconds S --seed N` runs an application in a process of its own while the
-load jumps and numbers of tasks change, and does what the table below lists, in an order that the seed gives; a fifth
-of the faults come while the one before is not mended. A driver that ends is followed by another on the same folder: by
-one that stood by with Java and Spark started, where there is one (not on a cluster, nor of an attached query). A file
-that is refused is repaired (`sluicegate verify --repair`) where that is exact, else restored as from a backup. At the
-end the sinks are compared with an answer that is worked out without Spark. `sluicegate chaos attach:counts` does the
-same to an attached query; its answer is compared once more after a driver without sluicegate went on from the
-checkpoint. `attach:kafka` reads a topic of a broker of its own, which is killed and stopped too; its producer numbers
-what it sends, so that every row is in the topic once. `sluicegate chaos postgres` writes to a PostgreSQL of its own,
-which is killed and stopped too. With `--master cluster` executors and worker nodes are processes of their own; with
-`--master netns` (root) each of two nodes is a network namespace, which is cut off for some seconds, or until its
-executors count as lost (Spark's timeout is set to 30 s for that). With `--disk MB` (root) the run's folder is a small
-file system, which is filled for some seconds; no other disk is ever filled. Where there is a C compiler, a small
-library is preloaded into the driver and all that it starts: it steps their clock, by up to two hours at once, and
-makes opening, renaming and syncing files slow; the machine's own clock and disk are left alone. Files keep the
-machine's times, and executors on a cluster go by its clock, so clocks differ between nodes then.
+load jumps and numbers of tasks change, and does what the table below lists, in an order that the seed gives; half of
+the faults come while the one before is not mended. Faults that end no driver come three to six times as often as
+those that do: a driver that has to start again takes most of the time. A driver that ends is followed by another on
+the same folder: by one that stood by with Java and Spark started, where there is one (not on a cluster, nor of an
+attached query). A file that is refused is repaired (`sluicegate verify --repair`) where that is exact, else restored
+as from a backup. At the end the sinks are compared with an answer that is worked out without Spark. `sluicegate chaos
+attach:counts` does the same to an attached query; its answer is compared once more after a driver without sluicegate
+went on from the checkpoint. `attach:kafka` reads a topic of a broker of its own, which is killed and stopped too; its
+producer numbers what it sends, so that every row is in the topic once. `sluicegate chaos postgres` writes to a
+PostgreSQL of its own, which is killed and stopped too. With `--master cluster` executors and worker nodes are
+processes of their own, and a node is stopped with all that runs on it, for some seconds or until its executors count
+as lost (Spark's timeout is set to 30 s for that); with `--master netns` (root) each of two nodes is a network
+namespace, which is cut off for as long. With `--disk MB` (root) the run's folder is a small file system, which is
+filled for some seconds; no other disk is ever filled. Where there is a C compiler, a small library is preloaded into
+the driver and all that it starts: it steps their clock, by up to two hours at once, and makes opening, renaming and
+syncing files slow, or lets them fail below the run's folder (no room, read-only, an error of the disk); the machine's
+own clock and disk are left alone. A batch that "fails" at a point raises "no room" there: the operator runs it again
+while everything else goes on. Files keep the machine's times, and executors on a cluster go by its clock, so clocks
+differ between nodes then.
 
 Besides the answer, after every run: `verify` finds the folder sound; offsets and commits have no gap; no batch is
 logged as committed twice; what readers have taken, and what interrupted batches left, is deleted; neither drivers nor
 controllers leave a trace; a driver that ends with an error says one line; no process outlives its driver. What
 Spark's Java process logs goes to `spark.log`, as with `sluicegate run`, and is not judged: after its Python driver is
 killed it may log a trace before it ends.
+
+What clumsy hands do is a table of tests (`tests/spark/test_clumsy.py`): folders of operators swapped, a checkpoint
+deleted under its query, the folder deleted, moved, linked, copied while it runs, a part or all of it from an old
+backup, the lock file deleted as left over, the plan a folder: each is exact or one line.
 
 Data that is not as it was: rows that code cannot take are dead letters, or stop their operator with their place
 ([Pipelines on Spark](spark.md)); other columns, types or nulls at a source, late and repeated events are a table of
@@ -72,9 +80,11 @@ def _in_all(lines: Sequence[Line]) -> Iterable[str]:
         f"{_sum(lines, 'lost')} rows lost, {_sum(lines, 'duplicated')} doubled, {_sum(lines, 'wrong_keys')} wrong keys"
     )
     yield "## Measured\n"
+    took_s = [float(line["took_s"]) for line in lines if line.get("took_s") is not None]
+    pace = f" in {sum(took_s) / 3600:.1f} hours of runs, starts and ends included" if len(took_s) == len(lines) else ""
     yield (
         f"{len(faults):,} faults in {len(lines)} runs of {apps} applications and attached queries, {rows:,} rows, on "
-        f"{_cores(lines)} cores that others used too{busy}: {found}; {missing} faults not recovered from; "
+        f"{_cores(lines)} cores that others used too{busy}{pace}: {found}; {missing} faults not recovered from; "
         f"{sum(not _good(line) for line in lines)} runs with anything broken."
     )
 

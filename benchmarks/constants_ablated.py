@@ -48,8 +48,8 @@ VARIANTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "_ASSUMED_NOISE": ("0.025", "0.1"),
     },
     "forecast/least_squares.py": {"_MOST_TRACE": ("50.0", "200.0", "1e9")},
+    "forecast/direct_state.py": {"RECENT": ("8", "30")},
     "forecast/direct.py": {
-        "RECENT": ("8", "30"),
         "_FIVE": ("3", "10"),
         "MEMORY": ("2_500", "10_000"),
         "OUTLIER": ("5.0", "1e9"),
@@ -62,7 +62,7 @@ VARIANTS: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
     "forecast/calibrated.py": {"BLOCK": ("50", "200")},
 }
-_OURS = ("policy/*.py", "forecast/calibrated.py", "forecast/direct.py", "forecast/least_squares.py", "control/*.py")
+_OURS = ("policy/*.py", "forecast/calibrated.py", "forecast/direct*.py", "forecast/least_squares.py", "control/*.py")
 _REPLAY = """
 import json, sys
 from pathlib import Path

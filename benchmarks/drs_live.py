@@ -26,7 +26,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ from pyspark.sql import SparkSession
 
 import results
 from sluicegate.domain import Edge, Operator, Topology
+from sluicegate.lab.agreement import pairs_in_order
 from sluicegate.lab.apps import chain
 from sluicegate.lab.running.feeding import Feeder
 from sluicegate.lab.running.load import constant
@@ -43,6 +43,7 @@ from sluicegate.lab.running.run_app import Surroundings, run_app, warm_up
 from sluicegate.model.stations import Stations
 from sluicegate.policy.papers.drs import assign_processors
 from sluicegate.spark.controller import Control
+from sluicegate.spark.pipeline.observing import sojourn_of
 from sluicegate.spark.pipeline.runtime import start
 from sluicegate.spark.session import spark_session
 
@@ -109,15 +110,14 @@ def figure_7(spark: SparkSession, folder: Path, seconds: float) -> list[dict[str
             feeder.stop()
             running.drain()
             time.sleep(1.0)
-            records = [one for one in running.records(NAMES[-1]) if one.published_s > since_s]
-            ages = [age for one in records for age in one.born.ages_s(one.published_s)]
-            mean_s = sum(age * weight for age, weight in ages) / sum(weight for _, weight in ages)
-            found.append({"allocation": shown(k), "model_s": model_s(k), "mean_s": mean_s})
+            seen = sojourn_of(one for one in running.records(NAMES[-1]) if one.published_s > since_s)
+            if seen is None:
+                raise SystemExit(f"nothing came out at {shown(k)}: give more --seconds")
+            found.append({"allocation": shown(k), "model_s": model_s(k), "mean_s": seen.mean_s})
         exact = chain.check({"calls": running.feed("calls").rows}, {"done": running.read(NAMES[-1])}).exact
     means = {k: statistics.fmean(one["mean_s"] for one in found if one["allocation"] == shown(k)) for k in SIX}
-    pairs = list(combinations(SIX, 2))
-    right = sum((model_s(a) < model_s(b)) == (means[a] < means[b]) for a, b in pairs)
-    same = {"figure": "6, 7", "exact": exact, "in_order": right, "pairs": len(pairs)}
+    right, pairs = pairs_in_order([(model_s(k), means[k]) for k in SIX])
+    same = {"figure": "6, 7", "exact": exact, "in_order": right, "pairs": pairs}
     return [{**same, "what": f"six allocations, {SIX_PER_S:g} rows/s", **one} for one in found]
 
 

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import results
-from sluicegate.runlog.plan_file import PlanInForce
+from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.pipeline.declaration import Pipeline
 from sluicegate.spark.pipeline.runtime import start
 from sluicegate.spark.session import spark_session
@@ -69,17 +69,13 @@ def through_edges(spark: SparkSession, folder: Path, table: pa.Table) -> float:
         feed = running.feed("rows")
         feed.append(table.slice(0, 1000))
         running.drain()
-        running._plan.write(_one_table_a_batch(running.plan(), table.num_rows))
+        one_table_a_batch = {n: replace(one, most_rows=table.num_rows) for n, one in running.plan().operators.items()}
+        PlanFile(running.layout.plan).change(one_table_a_batch)
         for _ in range(BATCHES):
             feed.append(table)
         running.drain()
         time.sleep(0.7)
         return _rate([(r.started_s, r.duration_s, r.rows) for r in running.records("light")[1:]])
-
-
-def _one_table_a_batch(plan: PlanInForce, rows: int) -> PlanInForce:
-    operators = {name: replace(one, most_rows=rows) for name, one in plan.operators.items()}
-    return replace(plan, version=plan.version + 1, operators=operators)
 
 
 def through_parquet(spark: SparkSession, folder: Path, table: pa.Table) -> float:

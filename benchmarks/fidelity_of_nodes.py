@@ -18,7 +18,6 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +26,7 @@ from pyspark.sql import functions as F
 
 import results
 from sluicegate.domain import Cores, Observation
+from sluicegate.lab.agreement import median_error, pairs_in_order
 from sluicegate.model.node_law import NodeLaw, cores_needed
 from sluicegate.spark.pipeline.declaration import Pipeline
 from sluicegate.spark.pipeline.observing import Observer
@@ -141,9 +141,8 @@ def main() -> None:
         feed.join()
         running.drain()
     spark.stop()
-    right = sum((a[0] - b[0]) * (a[1] - b[1]) > 0 for a, b in combinations(pairs, 2))
-    error = statistics.median(abs(told / seen - 1) for told, seen in pairs)
-    print(f"median error {error:.1%}, {right} of {len(pairs) * (len(pairs) - 1) // 2} pairs in order")
+    right, number = pairs_in_order(pairs)
+    print(f"median error {median_error(pairs):.1%}, {right} of {number} pairs in order")
 
 
 if __name__ == "__main__":

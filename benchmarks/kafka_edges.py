@@ -26,6 +26,7 @@ from pyspark.sql import functions as F
 import results
 from edge_throughput import SCHEMA, light, made
 from realtime import broker
+from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.edges.topic import KafkaTopic
 from sluicegate.spark.kafka.connector import add_connector
 from sluicegate.spark.kafka.edge import make_topic
@@ -69,9 +70,8 @@ def through_an_edge(spark: SparkSession, folder: Path, address: str, table: pa.T
     pipeline.edge(first, kafka=address, topic=f"ours-{folder.name}", partitions=PARTITIONS)
     pipeline.sink("out", pipeline.operator("second", second, first))
     with start(pipeline, spark, folder, {"light": 2, "second": 2}) as running:
-        plan = running.plan()
-        operators = {name: replace(one, most_rows=1) for name, one in plan.operators.items()}
-        running._plan.write(replace(plan, version=plan.version + 1, operators=operators))
+        one_table_a_batch = {name: replace(one, most_rows=1) for name, one in running.plan().operators.items()}
+        PlanFile(running.layout.plan).change(one_table_a_batch)
         feed, began_s = running.feed("rows"), time.monotonic()
         for _ in range(BATCHES):
             feed.append(table)

@@ -1,11 +1,13 @@
 """A lost executor, node and driver: how long until rows leave again, under sluicegate against Spark's own.
 
-Usage: losses.py [--rounds N] [--losses executor,node,driver]
+Usage: losses.py [--rounds N] [--losses node,executor,driver]
 
 Spark's own is the same computation (a count by key, with state) as one plain query, in a driver with the same settings
 on the same cluster of two local nodes, suffering the same loss; the two take turns. Rows come five times a second.
 Recovered: a row that was fed at the moment of the loss is counted at the sink. A lost executor and node are killed and
-Spark starts executors on what is left; a lost driver is started again at once. Every key is counted exactly at the end.
+Spark starts executors on what is left; the node is one beside which another has an executor, so that both arms lose
+some of theirs and not all of them, and it comes before the executor, after whose loss Spark may have all of them on one
+node. A lost driver is started again at once. Every key is counted exactly at the end.
 Only ratios are worth anything: what else runs on the machine is in both.
 """
 
@@ -34,9 +36,9 @@ from sluicegate.spark.edges.folder import FolderEdge
 
 _PATIENCE_S, _EVERY_S, _KEYS, _EXECUTORS = 300.0, 0.2, 50, 2
 _CALM_S = 6.0
-"""Of rows without any loss, before each."""
+"""Of rows without any loss, before each; executors that have just started are registered by then."""
 ARMS = ("plain", "sluicegate")
-LOSSES = ("executor", "node", "driver")
+LOSSES = ("node", "executor", "driver")
 
 
 class Arm:
@@ -105,9 +107,9 @@ class Arm:
 
     def calm(self) -> None:
         """Rows for some seconds, all executors there, and nothing left behind."""
-        time.sleep(_CALM_S)
         if not wait_until(lambda: len(self._executors()) >= _EXECUTORS, _PATIENCE_S, 0.2):
             raise SystemExit("executors are missing")
+        time.sleep(_CALM_S)
         if not self.until_counted(self.feed_one()):
             raise SystemExit(f"{self.name} counts no more")
 
@@ -120,7 +122,10 @@ class Arm:
         if what == "executor":
             os.kill(self._executors()[0], signal.SIGKILL)
         elif what == "node":
-            node = next(pid for pid in self.cluster.worker_pids() if executors_of(pid))
+            nodes = [pid for pid in self.cluster.worker_pids() if executors_of(pid)]
+            if len(nodes) < 2:
+                raise SystemExit("all executors are on one node")
+            node = nodes[0]
             for pid in [node, *(one.pid for one in executors_of(node))]:
                 os.kill(pid, signal.SIGKILL)
         else:

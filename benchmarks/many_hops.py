@@ -23,8 +23,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cpu import cpu_s
-from sluicegate.domain.births import quantile_s
 from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.observing import sojourn_of
 from sluicegate.spark.pipeline.runtime import start
 from sluicegate.spark.session import spark_session
 
@@ -74,11 +74,12 @@ def measured(spark: SparkSession, folder: Path, number: int, fuse: bool, seconds
         names = [node.name for node in running.graph.nodes]
         records = {name: [r for r in running.records(name) if r.started_s >= settled] for name in names}
     everything = [record for found in records.values() for record in found]
-    ages = [age for record in records[names[-1]] for age in record.born.ages_s(record.published_s)]
-    mean = sum(age * w for age, w in ages) / sum(w for _, w in ages)
+    seen = sojourn_of(records[names[-1]])
+    if seen is None:
+        raise SystemExit("no row came out: give more SECONDS_EACH")
     batch = sum(record.duration_s for record in everything) / len(everything)
-    p95 = quantile_s(ages, 0.95) or 0.0
-    return f"{mean:7.2f} {p95:6.2f} {batch:8.3f} {len(everything) / took:10.1f} {used / took:6.2f}"
+    rates = f"{len(everything) / took:10.1f} {used / took:6.2f}"
+    return f"{seen.mean_s:7.2f} {seen.p95_s or 0.0:6.2f} {batch:8.3f} {rates}"
 
 
 def some(first: int, count: int) -> pa.Table:

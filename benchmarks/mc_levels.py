@@ -1,12 +1,12 @@
 """Mc-Stream's levels, one alone against all four, live on a cluster of three local nodes.
 
-Usage: mc_levels.py [--rounds 3] [--seconds 12] [--levels none,instance,...]
+Usage: mc_levels.py [--rounds 1] [--seconds 20] [--levels none,instance,...] [--within MINUTES]
 
 Two operators: ``work`` waits for every row, ``count`` has state by key and waits for every row of a key. Rows come at
 the usual rate all the time; each arm is played three hardships of ``--seconds``, one after the other, the next once the
 rows of the one before are out and some calm seconds are over:
 
-    slow node     rows take three times as long on one of the three nodes
+    slow node     rows take three times as long on the node that runs most instances of ``work``
     skewed keys   half of all rows have one of two keys
     load x3       three times the usual load
 
@@ -16,6 +16,8 @@ the fourth level, the user's, is the topology itself. Recorded of each hardship:
 during it, rows a second until the last of them is out, and how unevenly nodes are used: the standard deviation over
 nodes of the share of their slots that tasks keep occupied, and of their processor time. Sinks are compared with what
 was fed, key by key.
+
+An arm takes some three minutes. The one that was measured fewest times is the next, so that calls add up.
 
 What bounds it: three nodes share two cores and have no network between them, so what algorithm 3 saves by bringing
 operators together does not show; hardships of some seconds leave algorithm 4 time for one or two moves.
@@ -57,6 +59,7 @@ from sluicegate.spark.pipeline.declaration import Pipeline
 from sluicegate.spark.pipeline.runtime import Running, start
 from sluicegate.spark.session import spark_session, stop_spark
 from sluicegate.spark.supervisor import Supervisor
+from turns import Turns, end_as_by_ctrl_c
 
 NODES, SLOTS, PATIENCE_S = 3, 6, 300.0
 RATE_PER_S, WORK_S, COUNT_S, SLOWER, KEYS = 240.0, 0.008, 0.003, 3.0, 60
@@ -160,7 +163,7 @@ def played(spark: SparkSession, ground: Ground, folder: Path, arm: str, seconds:
                     moves, since_s, before = len(decided(running)), time.time(), load.feed.rows
                     load.rate_per_s, load.skewed = RATE_PER_S * (3 if hardship == "load x3" else 1), hardship == SKEWED
                     if hardship == "slow node":
-                        slow.write_text(min(executors.values()))
+                        slow.write_text(busiest(running, executors))
                     time.sleep(seconds)
                     until_s, fed = time.time(), load.feed.rows
                     load.rate_per_s, load.skewed = RATE_PER_S, False
@@ -174,6 +177,12 @@ def played(spark: SparkSession, ground: Ground, folder: Path, arm: str, seconds:
             running.drain(PATIENCE_S)
         exact = last_counts(running) == dict(load.fed)
     return [one | {"exact": exact} for one in found]
+
+
+def busiest(running: Running, executors: Mapping[str, str]) -> str:
+    """The node where most instances of ``work`` ran last: a slow node that an arm had emptied before would be none."""
+    last = [one for one in running.records("work") if one.task_on][-1]
+    return Counter(executors[on] for on in last.task_on if on in executors).most_common(1)[0][0]
 
 
 def are_out(running: Running, rows: int) -> bool:
@@ -226,40 +235,51 @@ def figures(
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=12.0)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--levels", default=",".join(ARMS))
+    parser.add_argument("--within", type=float, default=float("inf"), help="minutes, for all of it")
     given = parser.parse_args()
+    end_as_by_ctrl_c()
+    alike = (one for one in results.read("mc_levels") if (one["hardship"], one["seconds"]) == (SKEWED, given.seconds))
+    before = Counter(one["arm"] for one in alike)
+    each_s = len(HARDSHIPS) * (CALM_S + 2 * given.seconds) + 40.0
+    turns = Turns(given.levels.split(","), before, given.rounds, given.within, each_s)
     with tempfile.TemporaryDirectory() as place:
         cluster = Cluster(Path(place) / "cluster", patience_s=PATIENCE_S)
         try:
-            status = cluster.up(NODES, SLOTS, "1g")
-            shape = Shape(SLOTS, NODES, NODES)
-            settings = {
-                "spark.driver.memory": "1g",
-                "spark.executor.memory": "640m",
-                "spark.executor.cores": str(SLOTS),
-                "spark.executor.instances": str(NODES),
-                "spark.cores.max": str(shape.slots),
-                "spark.driver.extraJavaOptions": QUICK_JAVA,
-                "spark.executor.extraJavaOptions": QUICK_JAVA,
-                "spark.locality.wait": "3s",
-                **cluster.settings(),
-            }
-            ground = Ground(status.url, settings, shape)
-            spark = spark_session(ground.master, ground.settings, "sluicegate levels of Mc-Stream")
-            try:
-                Executors(spark).wait_for(NODES, PATIENCE_S)
-                for number in range(given.rounds):
-                    arms = given.levels.split(",")
-                    for arm in arms[number % len(arms) :] + arms[: number % len(arms)]:
-                        for one in played(spark, ground, Path(place) / f"{arm}-{number}", arm, given.seconds):
-                            results.record("mc_levels", **one)
-                            print(told(one), flush=True)
-            finally:
-                stop_spark(spark)
+            in_turn(turns, cluster, Path(place), given.seconds)
         finally:
             cluster.down()
+    turns.end()
+
+
+def in_turn(turns: Turns, cluster: Cluster, place: Path, seconds: float) -> None:
+    """All arms on one cluster, in one session."""
+    status = cluster.up(NODES, SLOTS, "1g")
+    shape = Shape(SLOTS, NODES, NODES)
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.executor.memory": "640m",
+        "spark.executor.cores": str(SLOTS),
+        "spark.executor.instances": str(NODES),
+        "spark.cores.max": str(shape.slots),
+        "spark.driver.extraJavaOptions": QUICK_JAVA,
+        "spark.executor.extraJavaOptions": QUICK_JAVA,
+        "spark.locality.wait": "3s",
+        **cluster.settings(),
+    }
+    ground = Ground(status.url, settings, shape)
+    spark = spark_session(ground.master, ground.settings, "sluicegate levels of Mc-Stream")
+    try:
+        Executors(spark).wait_for(NODES, PATIENCE_S)
+        for number, arm in enumerate(turns):
+            with turns.playing(arm):
+                for one in played(spark, ground, place / f"{arm}-{number}", arm, seconds):
+                    results.record("mc_levels", seconds=seconds, **one)
+                    print(told(one), flush=True)
+    finally:
+        stop_spark(spark)
 
 
 def told(one: Mapping[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """Model-driven scheduling on real Spark: linear, diamond and star under four pairs of planner and mapper.
 
     python benchmarks/model_driven_live.py [--rates 60,180] [--seconds 25] [--rounds 1] [--profiles DIR]
+                                           [--within MINUTES]
 
 Slots are executors (``local-cluster``) of ``--run-tasks`` task slots, more than a mapping puts on one: as in the paper
 CPU and memory bound what a slot takes, not a number of threads. Every task is pinned to the executor that its thread is
@@ -8,7 +9,8 @@ mapped to. Profiles of the five tasks are measured first (``sluicegate profile``
 DIR lacks them. Of each cell: slots, the planned rate, the rate that the model predicts for even routing (at most the
 planned one, and what the mapping would sustain), the rate that leaves the pipeline while the planned one comes in, the
 mean latency, the batches of the slowest operator (predictions hold while they are below 2 s, as in the profiles), and
-the share of tasks that ran where they were mapped. A recorded line a cell.
+the share of tasks that ran where they were mapped. A recorded line a cell; the dataflow that was measured fewest times
+is the next, so that calls add up. Profiles that are in DIR are taken as they are: delete it to have them measured.
 
 The tasks are the waiting variants: blob and table wait for a store, pi and parse wait instead of computing, batch
 writes. Waiting threads may be more than there are cores; what is left to compute, batches of five queries, may not.
@@ -17,21 +19,24 @@ writes. Waiting threads may be more than there are cores; what is left to comput
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
+import shutil
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
+
+from pyspark.sql import SparkSession
 
 import results
 from sluicegate.config.profile_file import ProfileFile, read_profiles, with_profiles
 from sluicegate.control.planning import Plan, make_plan
 from sluicegate.domain import Operator, Topology
 from sluicegate.lab.apps.catalogue import app_named
+from sluicegate.lab.profile.slot import executor_folder
 from sluicegate.lab.reproduce.dataflows import micro
 from sluicegate.lab.running.app import App
 from sluicegate.lab.running.feeding import Feeder
@@ -40,13 +45,17 @@ from sluicegate.lab.running.run_app import warm_up
 from sluicegate.runlog.batch_log import BatchRecord, mapped_share
 from sluicegate.spark.act.executors import Executors
 from sluicegate.spark.observe import task_times
+from sluicegate.spark.pipeline.observing import sojourn_of
 from sluicegate.spark.pipeline.runtime import Running, start
-from sluicegate.spark.session import spark_session
+from sluicegate.spark.session import spark_session, stop_spark
+from turns import Turns, end_as_by_ctrl_c, to_its_end
 
 TASKS = ("blob", "table", "pi", "parse", "batch")
 PAIRS = (("lsa", "rsm"), ("mba", "dsm"), ("mba", "rsm"), ("mba", "sam"))
 ROWS_OUT = {"linear": 1, "diamond": 4, "star": 4}
 VM_SLOTS = (1, 2)
+_AROUND_S = 6.0
+"""What a cell takes besides its load: the last rows, the log."""
 _SETTLE_SHARE, _FEWEST = 0.4, 3
 """What is cut as warm-up; batches that a rate is of, even if the last of them end after the feed."""
 
@@ -72,33 +81,51 @@ class Cell:
 
 def main() -> None:
     given = _arguments()
-    profiles = given.profiles or Path(tempfile.mkdtemp(prefix="profiles-"))
-    _measure(profiles, given.minutes, given.slot_tasks)
-    known = {name: one for name, one in read_profiles(profiles).items() if name in TASKS}
+    end_as_by_ctrl_c()
+    until_s = time.monotonic() + 60 * given.within
+    _measure(given.profiles, given.minutes, given.slot_tasks)
+    known = {name: one for name, one in read_profiles(given.profiles).items() if name in TASKS}
     task_times._SINGLE_TASKS_EVERY_S = 1.0
     master = f"local-cluster[{given.executors},{given.run_tasks},1024]"
     settings = {"spark.executor.memory": "512m", "spark.locality.wait": "10s", "spark.driver.memory": "1g"}
+    seen = Counter(line["dataflow"] for line in results.read("model_driven") if line["seconds"] == given.seconds)
+    each_s = len(given.rates) * len(PAIRS) * (given.seconds + _AROUND_S)
+    turns = Turns(given.dataflows, seen, given.rounds, (until_s - time.monotonic()) / 60, each_s)
     spark = spark_session(master, settings, "model-driven live")
-    slots = Executors(spark)
-    slots.wait_for(given.executors, 120.0)
-    places = [f"executor_{one.host}_{one.id}" for one in slots.all()]
     try:
-        for round_ in range(given.rounds):
-            for of, name in enumerate(given.dataflows):
-                app = app_named(f"{name}_waiting")
-                with (
-                    tempfile.TemporaryDirectory() as folder,
-                    app.brought_up() as ready,
-                    start(ready.build(), spark, folder, fuse=False) as running,
-                ):
-                    warm_up(ready, running)
-                    for at, rate in enumerate(given.rates):
-                        turn = round_ + of + at
-                        for cell in _cells(name, ready, running, known, places, rate, given.seconds, turn):
-                            results.record("model_driven", rate=rate, seconds=given.seconds, **asdict(cell))
-                            print(asdict(cell), flush=True)
+        slots = Executors(spark)
+        slots.wait_for(given.executors, 120.0)
+        places = [f"executor_{one.host}_{one.id}" for one in slots.all()]
+        for turn, name in enumerate(turns):
+            with turns.playing(name):
+                _dataflow(spark, name, known, places, given, turn)
     finally:
-        spark.stop()
+        work = executor_folder(spark)
+        stop_spark(spark)
+        shutil.rmtree(work, ignore_errors=True)
+    turns.end()
+
+
+def _dataflow(
+    spark: SparkSession,
+    name: str,
+    known: Mapping[str, ProfileFile],
+    places: Sequence[str],
+    given: argparse.Namespace,
+    turn: int,
+) -> None:
+    """One dataflow at all rates under all pairs, on the same queries."""
+    app = app_named(f"{name}_waiting")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        app.brought_up() as ready,
+        start(ready.build(), spark, folder, fuse=False) as running,
+    ):
+        warm_up(ready, running)
+        for at, rate in enumerate(given.rates):
+            for cell in _cells(name, ready, running, known, places, rate, given.seconds, turn + at):
+                results.record("model_driven", rate=rate, seconds=given.seconds, **asdict(cell))
+                print(asdict(cell), flush=True)
 
 
 def _cells(
@@ -166,14 +193,13 @@ def _measured(told: Cell, app: App, running: Running, where: Mapping[str, Sequen
     since_s = began_s + _SETTLE_SHARE * seconds
     last = [r for node in running.graph.nodes if node.terminal for r in running.records(node.name)]
     reached = out_per_s(last, since_s, began_s + seconds) / ROWS_OUT[told.dataflow]
-    ages = [a for r in last if r.published_s > since_s for a in r.born.ages_s(r.published_s)]
-    weight = sum(w for _, w in ages)
+    seen = sojourn_of(r for r in last if r.published_s > since_s)
     share = mapped_share(r for name in where for r in running.records(name) if r.started_s > began_s)
     return Cell(
         **{
             **asdict(told),
             "reached_per_s": round(min(reached, told.planned_per_s), 1),
-            "mean_s": round(sum(age * w for age, w in ages) / weight, 2) if weight else None,
+            "mean_s": None if seen is None else round(seen.mean_s, 2),
             "batch_s": _longest_s(running, where, since_s),
             "pinned_share": None if share is None else round(share, 3),
         }
@@ -223,7 +249,8 @@ def _measure(folder: Path, minutes: float, slot_tasks: int) -> None:
         if not (folder / f"{task}.toml").exists():
             command = ["profile", "linear_waiting", task, "--minutes", str(minutes), "--out", str(folder)]
             words = [str(Path(sys.executable).parent / "sluicegate"), *command, "--slot-tasks", str(slot_tasks)]
-            subprocess.run(words, check=True, env=dict(os.environ))
+            if to_its_end(words):
+                raise SystemExit(f"{task} was not profiled; what was measured is kept in {folder}")
 
 
 def _arguments() -> argparse.Namespace:
@@ -236,7 +263,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--slot-tasks", type=int, default=4, help="of the profiles: the most threads that are tried")
     parser.add_argument("--run-tasks", type=int, default=16)
     parser.add_argument("--minutes", type=float, default=0.7, help="of one profile, once Spark is warm")
-    parser.add_argument("--profiles", type=Path)
+    parser.add_argument("--profiles", type=Path, default=Path("task-profiles"))
+    parser.add_argument("--within", type=float, default=float("inf"), help="minutes, for all of it")
     return parser.parse_args()
 
 

@@ -1,14 +1,16 @@
 """What 1, 2 and 4 nodes sustain of the eight applications, and how well twice the largest size is predicted.
 
 Usage: mst_curves.py [--apps a,b] [--nodes 1,2] [--slots 4] [--minutes M] [--delta D] [--batch S] [--out DIR]
+                     [--within MINUTES]
 
 The sizes given are trained on, twice the largest is measured too and held against what both models predict from the
 others. Some four minutes an application: one for Spark and its first node, one a size. All applications are taken with
 a first operator that waits (`eight_waiting`): on a machine of few cores those that only compute would measure these
 cores, whatever the number of nodes. The other operators compute as they always do, so the curves bend as soon as they
 take up the cores that all nodes share: with two cores at 8 nodes of 2 slots already, so that four nodes are the most
-that is asked for. Sizes are kept in DIR: ended, or not settled, the same command measures what is missing. On the page
-an application that was measured again takes the place of what was known of it.
+that is asked for. Sizes are kept in DIR, and applications without a curve on the page are measured first: ended, or not
+settled, the same command measures what is missing. On the page an application that was measured again takes the place
+of what was known of it.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import argparse
 import json
 import os
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,7 @@ from sluicegate.lab.apps.catalogue import app_named
 from sluicegate.lab.profile.mst import MstMeasured, MstSettings, checked_sizes, measure_mst
 from sluicegate.model.mst import choose_model, fit_model
 from sluicegate.model.mst_samples import samples_of
+from turns import Turns, end_as_by_ctrl_c
 
 EIGHT = "grep,rolling_count,unique_visitor,page_view,data_clean,vht,hashtags,flight_distances"
 WITHIN = 0.10
@@ -41,13 +45,20 @@ def main() -> None:
     parser.add_argument("--delta", type=float, default=0.1)
     parser.add_argument("--batch", type=float, default=1.0, help="seconds of a batch flat out, without its overhead")
     parser.add_argument("--out", type=Path, default=Path("mst-curves"))
+    parser.add_argument("--within", type=float, default=float("inf"), help="minutes, for all of it")
     given = parser.parse_args()
+    end_as_by_ctrl_c()
     sizes = checked_sizes([int(size) for size in given.nodes.split(",")])
     settings = MstSettings(given.slots, given.batch, given.delta, validate=False)
-    for name in given.apps.split(","):
-        found = of_one(f"{name}_waiting", sizes, settings, given.minutes, given.out)
-        print(json.dumps(found))
-        recorded(found)
+    known = Counter(line["app"] for line in results.read("mst") if "problem" not in line)
+    apps = [f"{name}_waiting" for name in given.apps.split(",")]
+    turns = Turns(apps, known, minutes=given.within, each_s=60 * (given.minutes + 1))
+    for name in turns:
+        with turns.playing(name):
+            found = of_one(name, sizes, settings, given.minutes, given.out)
+            print(json.dumps(found), flush=True)
+            recorded(found)
+    turns.end()
 
 
 def recorded(found: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +35,7 @@ from pyspark.sql import functions as F
 
 import results
 from sluicegate.domain.births import quantile_s
+from sluicegate.lab.agreement import pairs_in_order
 from sluicegate.lab.apps.payments import app_of
 from sluicegate.lab.running.load import constant
 from sluicegate.lab.running.run_realtime import Kafka, run_realtime
@@ -172,11 +173,6 @@ def poisson(feed: TopicFeed) -> Iterator[None]:
         feed.flush()
 
 
-def in_order(pairs: Sequence[tuple[float, float]]) -> int:
-    """Of all pairs of allocations, how many are measured in the order that was predicted."""
-    return sum((a[0] < b[0]) == (a[1] < b[1]) for a, b in combinations(pairs, 2))
-
-
 def predicted_s(running: RealTimeRunning, at: Measured, k: Sequence[int]) -> float:
     """GI/G/k, with service times and their variability as measured; Poisson arrivals."""
     topology = running.graph.topology()
@@ -201,8 +197,7 @@ def allocations(kafka: str, folder: Path, seconds: float) -> None:
         found = _each(spark, kafka, folder, seconds)
     finally:
         stop_spark(spark)
-    right = in_order([(float(one["predicted_ms"]), float(one["mean_ms"])) for one in found])
-    pairs = len(found) * (len(found) - 1) // 2
+    right, pairs = pairs_in_order([(float(one["predicted_ms"]), float(one["mean_ms"])) for one in found])
     for one in found:
         results.record("realtime", what="six allocations", in_order=right, pairs=pairs, **one)
 

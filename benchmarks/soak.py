@@ -35,6 +35,7 @@ import results
 from cpu import command, cpu_s, memory_mb, tree
 from sluicegate.dashboard.child import Dashboard
 from sluicegate.lab.apps import wordcount
+from sluicegate.lab.running.outcome import Outcome
 from sluicegate.lab.running.run_app import Surroundings, run_app
 from sluicegate.runlog.batch_log import BatchRecord, Tail, records_of
 from sluicegate.runlog.layout import Layout
@@ -176,34 +177,47 @@ def main() -> None:
         high_per_s = 2.0 * given.rate if given.rate else given.edge * capacity_per_s(spark, Path(folder) / "capacity")
         load = Doubling(high_per_s, given.minutes * 60, given.seed)
         print(f"lines a second: {high_per_s / 2:,.0f} and {high_per_s:,.0f}", flush=True)
-        home, watches = Path(folder) / "soak", list[Watch]()
-
-        @contextmanager
-        def beside(run: Path) -> Iterator[None]:
-            with Dashboard(run) as dashboard:
-                watches.append(Watch(run, dashboard))
-                try:
-                    yield
-                finally:
-                    watches[-1].end()
-
-        around = Surroundings(beside=beside)
-        control = Control(slo=("mean=3s",), budget=SLOTS)
-        told = run_app(wordcount.APP, spark, home, load, load.seconds, control, around=around)
+        told, watch = watched(spark, Path(folder) / "soak", load)
     spark.stop()
-    watch = watches[-1]
-    latencies_s = watch.latencies_s(load)
-    grown = {name: growth(values) for name, values in watch.memory.items()} | {"disk": growth(watch.disk)}
+    record(given.minutes, load, told, watch)
+    report(load, told, watch)
+
+
+def watched(spark: SparkSession, home: Path, load: Doubling) -> tuple[Outcome, Watch]:
+    """Run it under the loop, with the dashboard and a watch beside it."""
+    watches = list[Watch]()
+
+    @contextmanager
+    def beside(run: Path) -> Iterator[None]:
+        with Dashboard(run) as dashboard:
+            watches.append(Watch(run, dashboard))
+            try:
+                yield
+            finally:
+                watches[-1].end()
+
+    control = Control(slo=("mean=3s",), budget=SLOTS)
+    around = Surroundings(beside=beside)
+    return run_app(wordcount.APP, spark, home, load, load.seconds, control, around=around), watches[-1]
+
+
+def grown(watch: Watch) -> dict[str, float]:
+    return {name: growth(values) for name, values in {**watch.memory, "disk": watch.disk}.items()}
+
+
+def record(minutes: float, load: Doubling, told: Outcome, watch: Watch) -> None:
+    """Append the run's line to benchmarks/results."""
+    latencies_s, by_name = watch.latencies_s(load), grown(watch)
     results.record(
         "soak",
-        minutes=given.minutes,
-        high_per_s=round(high_per_s),
+        minutes=minutes,
+        high_per_s=round(load.high_per_s),
         changes=len(load.changes),
-        python_growth=grown["driver (Python)"],
-        java_growth=grown["driver (Java)"],
-        controller_growth=grown["controller"],
-        dashboard_growth=grown["dashboard"],
-        disk_growth=grown["disk"],
+        python_growth=by_name["driver (Python)"],
+        java_growth=by_name["driver (Java)"],
+        controller_growth=by_name["controller"],
+        dashboard_growth=by_name["dashboard"],
+        disk_growth=by_name["disk"],
         disk_mb=max(watch.disk),
         latency_s=quarter(latencies_s, 3),
         latency_drift=growth(latencies_s),
@@ -211,9 +225,14 @@ def main() -> None:
         moves=told.rescales,
         exact=told.answer.exact if told.answer else None,
     )
+
+
+def report(load: Doubling, told: Outcome, watch: Watch) -> None:
+    """Print what is flat, and what is not."""
+    latencies_s, by_name = watch.latencies_s(load), grown(watch)
     print(f"exact: {told.answer.exact if told.answer else None}; {told.rows_in:,} rows, {told.rescales} moves")
     for name, values in {**watch.memory, "disk": watch.disk}.items():
-        flat = "flat" if grown[name] <= MOST_GROWTH else "grows"
+        flat = "flat" if by_name[name] <= MOST_GROWTH else "grows"
         print(f"{name:16} second quarter {quarter(values, 1):8.1f} MB, last {quarter(values, 3):8.1f}: {flat}")
     drifts = "does not drift" if growth(latencies_s) <= MOST_DRIFT else "drifts"
     print(f"latency {quarter(latencies_s, 1):.2f} s, last {quarter(latencies_s, 3):.2f} s: {drifts}")

@@ -1,7 +1,7 @@
 """Policies that decide nodes side by side, live: a load of World Cup's shape, compressed, on a cluster of workers.
 
 Usage: uncertainty_live.py [CAPACITY.mst.toml] [--trace CSV] [--window A:B] [--seconds S] [--policies a,b] [--runs N]
-                           [--cycle S] [--interval S] [--full SHARE] [--keep DIR]
+                           [--cycle S] [--interval S] [--full SHARE] [--keep DIR] [--within MINUTES]
 
 CAPACITY (mst-curves/grep_waiting.mst.toml) is what `mst_curves.py` or `sluicegate profile APP --mst` wrote; it names
 the application. Where there is no such file, 1, 2 and 4 nodes are measured first, in some four minutes. A cycle is
@@ -12,7 +12,9 @@ a node less than one with its error. The minutes before the window, stretched li
 policy's forecaster begins with, as a planner has one: 100 steps of a tenth of a cycle, so that ARMA has its order from
 the start. (A window that begins sooner leaves that much less history, and policies 4 to 7 decide by the present rate
 until ARMA has 100 steps.) Every policy starts on one node, is told the same file, history, cycle and start-up time, and
-runs on a cluster of its own. Nothing is compared with the paper's levels: there are few nodes here and not 128.
+runs on a cluster of its own. A policy takes the seconds of its load and some 45 s around them; the one that was
+measured fewest times under these settings is the next, so that calls add up. Nothing is compared with the paper's
+levels: there are few nodes here and not 128.
 
     on time   share of looks while the load comes at which less than ``LATE_S`` of it waits
     kept      share of rows in windows in which the promised latency was kept
@@ -28,6 +30,7 @@ import os
 import shutil
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -54,12 +57,16 @@ from sluicegate.spark.cluster.standalone import Cluster
 from sluicegate.spark.controller import Control
 from sluicegate.spark.ground import Ground
 from sluicegate.spark.session import spark_session, stop_spark
+from turns import Turns, end_as_by_ctrl_c
 
 POLICIES = "uncertainty-0,uncertainty-3,uncertainty-4,uncertainty-5,uncertainty-7,sluicegate,recent-peak"
 LATE_S, STEP_S, FULL = 5.0, 2.0, 0.7
 """Rows for so many seconds are late; a step of the load; the peak's share of what the largest size sustains."""
 WINDOW, HISTORY_STEPS = "850:1030", 100
 CAPACITY, MEASURED, MINUTES = Path("mst-curves/grep_waiting.mst.toml"), (1, 2, 4), 4.0
+SECONDS, CYCLE_S, _AROUND_S = 120.0, 20.0, 45.0
+"""Of a run, short enough for all seven in 20 minutes; of a cycle, some twice what a node takes to be warm; and what a
+run takes besides its load: cluster, Spark, warm-up, the last rows, the check."""
 _DAY = 1440
 
 
@@ -68,14 +75,17 @@ def main() -> None:
     parser.add_argument("capacity", type=Path, nargs="?", default=CAPACITY)
     parser.add_argument("--trace", type=Path)
     parser.add_argument("--window", default=WINDOW, help="minutes of the trace")
-    parser.add_argument("--seconds", type=float, default=240.0)
+    parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--policies", default=POLICIES)
     parser.add_argument("--runs", type=int, default=1)
-    parser.add_argument("--cycle", type=float, default=30.0)
+    parser.add_argument("--cycle", type=float, default=CYCLE_S)
     parser.add_argument("--interval", type=float, default=1.0)
     parser.add_argument("--full", type=float, default=FULL)
     parser.add_argument("--keep", type=Path, help="where the decisions of each run are kept, by policy and run")
+    parser.add_argument("--within", type=float, default=float("inf"), help="minutes, for all of it")
     given = parser.parse_args()
+    end_as_by_ctrl_c()
+    until_s = time.monotonic() + 60 * given.within
     file = curve_in(given.capacity)
     step_s = Timing(given.interval, 0.0, given.cycle).step_s(cycles=True)
     load, peak_per_s = load_of(given.trace, given.seconds, file, given.window, given.full)
@@ -85,20 +95,30 @@ def main() -> None:
         "of history",
         flush=True,
     )
+    told = {"window": given.window, "cycle_s": given.cycle, "interval_s": given.interval, "full": given.full}
+    told |= {"seconds": given.seconds, "history_steps": len(before)}
+    seen = Counter(line["policy"] for line in alike({**told, "app": file.app}))
+    left = (until_s - time.monotonic()) / 60
+    turns = Turns(given.policies.split(","), seen, given.runs, left, given.seconds + _AROUND_S)
     found: dict[str, list[dict[str, Any]]] = {}
-    for run in range(given.runs):
-        for policy in given.policies.split(","):
+    for policy in turns:
+        with turns.playing(policy):
+            run = seen[policy] + len(found.get(policy, ()))
             keep = given.keep / f"{policy}-{run}" if given.keep else None
             one = played(policy, given.capacity, file, load, before, given.seconds, given.cycle, given.interval, keep)
             found.setdefault(policy, []).append(one)
-            told = {"window": given.window, "cycle_s": given.cycle, "interval_s": given.interval, "full": given.full}
-            told["history_steps"] = len(before)
-            peak = round(peak_per_s, 1)
-            results.record("uncertainty_live", run=run, seconds=given.seconds, peak_per_s=peak, **told, **one)
+            results.record("uncertainty_live", run=run, peak_per_s=round(peak_per_s, 1), **told, **one)
             print(shown(policy, [one]), flush=True)
     print("\nmedians")
     for policy, several in found.items():
         print(shown(policy, several))
+    turns.end()
+
+
+def alike(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What was recorded of runs with the same settings."""
+    lines = results.read("uncertainty_live")
+    return [line for line in lines if all(line.get(key) == value for key, value in told.items())]
 
 
 def curve_in(path: Path) -> CapacityFile:
@@ -183,22 +203,11 @@ def played(
         history.write_text("minute,rate\n" + "".join(lines), encoding="utf-8")
         try:
             status = cluster.up(1, slots, "1g")
-            shape = Shape(slots, 1, most)
-            settings = {
-                "spark.driver.memory": "1g",
-                "spark.executor.memory": "512m",
-                "spark.executor.cores": str(slots),
-                "spark.executor.instances": "1",
-                "spark.cores.max": str(shape.slots),
-                "spark.driver.extraJavaOptions": QUICK_JAVA,
-                "spark.executor.extraJavaOptions": QUICK_JAVA,
-                **cluster.settings(),
-            }
-            ground = Ground(status.url, settings, shape, LocalNodes(cluster, slots, "1g"))
+            ground = ground_on(cluster, status.url, Shape(slots, 1, most))
             control = Control(
                 policy,
                 (app.slo,),
-                shape.slots,
+                slots * most,
                 interval_s=interval_s,
                 startup_s=file.startup_s or ground.startup_s,
                 cycle_s=cycle_s,
@@ -218,6 +227,22 @@ def played(
         finally:
             cluster.down()
     return figures(outcome, fleet, most) | {"policy": policy, "app": app.name, "wall_s": round(time.time() - began_s)}
+
+
+def ground_on(cluster: Cluster, url: str, shape: Shape) -> Ground:
+    """Executors of one node's slots, one at first."""
+    slots = str(shape.slots_per_executor)
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": slots,
+        "spark.executor.instances": "1",
+        "spark.cores.max": str(shape.slots),
+        "spark.driver.extraJavaOptions": QUICK_JAVA,
+        "spark.executor.extraJavaOptions": QUICK_JAVA,
+        **cluster.settings(),
+    }
+    return Ground(url, settings, shape, LocalNodes(cluster, shape.slots_per_executor, "1g"))
 
 
 def _no_rows(folder: str, names: list[str]) -> list[str]:

@@ -55,9 +55,12 @@ ENVIRONMENT: Mapping[str, Key] = MappingProxyType(
         "SLUICEGATE_KAFKA_BROKER": Key("4.1.0", "The version of Kafka that chaos and tests start as a broker."),
         "SLUICEGATE_KAFKA_CONNECTOR": Key("that of this Spark", "Maven coordinates to use instead, with commas."),
         "SLUICEGATE_FAULT_POINTS": Key(
-            "none", "For fault tests: a folder naming points at which a process kills itself."
+            "none", "For fault tests: a folder naming points at which a process kills itself or its disk fails."
         ),
-        "SLUICEGATE_HURT": Key("none", "Set by chaos for its processes: a file with clock steps and disk delays."),
+        "SLUICEGATE_HURT": Key(
+            "none", "Set by chaos for its processes: a file with clock steps, disk delays and errors."
+        ),
+        "SLUICEGATE_HURT_BELOW": Key("none", "Set by chaos for its processes: the folder below which the disk fails."),
         "SLUICEGATE_CHAOS_DATABASE": Key("none", "Set by chaos for its processes: the address of its PostgreSQL."),
         "JAVA_HOME": Key("`java` on the path", "The Java that Spark runs on, 17 or 21."),
     }
@@ -294,8 +297,9 @@ def _is_argument(parameter: Any) -> bool:
 
 
 def _kind(parameter: Any) -> str:
-    kind = getattr(parameter.type, "name", "value") if hasattr(parameter, "type") else "value"
-    return {"integer range": "N", "integer": "N", "float": "X", "float range": "X"}.get(kind, "VALUE")
+    """What an option without a name of its own takes, by its type."""
+    kinds = {"int": "N", "float": "X", "Path": "PATH", "str": "NAME"}
+    return kinds[str(parameter.bare_type())]
 
 
 def _default(parameter: Any) -> str:

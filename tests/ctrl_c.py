@@ -37,3 +37,15 @@ def sluicegate_in(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+
+
+def below(folder: Path) -> list[str]:
+    """Processes that were started for a folder, its Java and Python workers too: they inherit its TMPDIR."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"TMPDIR={folder}".encode() in entry.read_bytes().split(b"\0"):
+                found.append((entry.parent / "cmdline").read_text())
+        except OSError:
+            continue
+    return found

@@ -40,7 +40,7 @@ def test_the_reference_is_what_the_code_makes() -> None:
 
 def test_every_setting_that_the_code_reads_is_in_the_table_and_no_other() -> None:
     options = (SOURCE / "spark" / "attach" / "options.py").read_text(encoding="utf-8")
-    read = set(re.findall(r'settings(?:\.get\(|\[)"([\w.]+)"', options))
+    read = set(re.findall(r'settings(?:\.get\(|\[)"([\w.]+)"', options)) | set(re.findall(r'_yes\("([\w.]+)"', options))
     java = "".join(path.read_text(encoding="utf-8") for path in (SOURCE / "spark" / "jvm" / "attach").glob("*.java"))
     read |= {name for name in re.findall(r'KEYS \+ "([\w.]+)"', java) if not name.startswith("test.")}
     assert read | {"query.NAME.slo"} == set(ATTACH_KEYS)

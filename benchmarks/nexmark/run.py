@@ -39,6 +39,7 @@ from nexmark.events import write
 from nexmark.pipelines import OUT, pipeline_of
 from nexmark.queries import QUERIES, Nexmark
 from sluicegate.errors import SluicegateError
+from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.edges.kept import read_stream
 from sluicegate.spark.pipeline.runtime import start
 from sluicegate.spark.session import spark_session
@@ -100,8 +101,7 @@ def run_pipeline(
     with start(pipeline_of(name), spark, out / "run") as running:
         nodes = [node.name for node in running.graph.nodes]
         plan = running.plan()
-        operators = {node: replace(plan.of(node), processors=k[0], most_rows=1) for node in nodes}
-        running._plan.write(replace(plan, version=plan.version + 1, operators=operators))
+        PlanFile(running.layout.plan).change({n: replace(plan.of(n), processors=k[0], most_rows=1) for n in nodes})
         feeds = {source: running.feed(source) for source in running.graph.sources}
         for number, file in enumerate(sorted(path.name for path in (events / "bid").iterdir())):
             for kind, feed in feeds.items():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, as shells have it: 128 and the number of the signal."""
+
 
 class SluicegateError(Exception):
     """Root of every error sluicegate raises on purpose. Its text is one line that says what to do."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from sluicegate.runlog.files import write_whole
@@ -42,8 +43,42 @@ def move_every_batch(folder: Path, queries: Iterable[str], moves: tuple[int, ...
 
 
 def write_plan(folder: Path, queries: Mapping[str, Mapping[str, Any]], executors: int = 0) -> None:
+    """Write the plan; where this process is the driver, wait until it is in force."""
+    before = _plan_read()
+    put_plan(folder, queries, executors)
+    assert until(lambda: _attachment() is None or _plan_read() != before)
+
+
+def put_plan(folder: Path, queries: Mapping[str, Mapping[str, Any]], executors: int = 0) -> None:
+    """Write the plan and wait for nothing."""
     write_whole(folder / "plan.json", json.dumps({"version": 1, "operators": queries, "executors": executors}))
-    time.sleep(0.5)  # the driver looks five times a second
+
+
+def drop_plan(folder: Path) -> None:
+    """Remove the plan, and wait until the driver, this process, has seen that."""
+    (folder / "plan.json").unlink()
+    assert until(lambda: _plan_read() is None)
+
+
+def _attachment() -> Any:
+    """The driver's side of an attached application, if this process is one and attached; no public method names it."""
+    java: Any = SparkContext._jvm
+    if java is None:
+        return None
+    current = java.java.lang.Class.forName("sluicegate.attach.Attachment").getDeclaredField("current")
+    current.setAccessible(True)
+    return current.get(None)
+
+
+def _plan_read() -> str | None:
+    """The stamp of the plan that the driver read last, once it has read all of it; ``None`` if there was none."""
+    attachment = _attachment()
+    if attachment is None:
+        return None
+    stamp = attachment.getClass().getDeclaredField("planStamp")
+    stamp.setAccessible(True)
+    found = stamp.get(attachment)
+    return None if found is None else str(found)
 
 
 def batches(folder: Path, query: str) -> list[dict[str, Any]]:
@@ -53,7 +88,7 @@ def batches(folder: Path, query: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in whole.splitlines()]
 
 
-def until(done: Callable[[], bool], timeout_s: float = 60.0) -> bool:
+def until(done: Callable[[], bool], timeout_s: float = 180.0) -> bool:
     """Whether it came true in time."""
     end_s = time.monotonic() + timeout_s
     while not done():

@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
@@ -97,14 +98,14 @@ class Streams:
     spark: SparkSession
     base: Path
 
-    def left(self) -> DataFrame:
-        return self._read("left")
+    def left(self, files: int = 1) -> DataFrame:
+        return self._read("left", files)
 
-    def right(self) -> DataFrame:
-        return self._read("right")
+    def right(self, files: int = 1) -> DataFrame:
+        return self._read("right", files)
 
-    def _read(self, name: str) -> DataFrame:
-        stream = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+    def _read(self, name: str, files: int) -> DataFrame:
+        stream = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", files)
         return stream.parquet(str(self.base / name))
 
     def joined(self, how: str) -> DataFrame:
@@ -124,6 +125,10 @@ IN_EACH_BATCH = sorted(
 )
 RUNG = sorted(Counter(row.k for row in LEFT[: 4 * ROWS]).items())
 PAIRS = sorted({(row.k, row.d) for row in LEFT})
+TOGETHER = sorted((a.v, b.v) for a in LEFT for b in LEFT if a.k == b.k and a.v < b.v and abs(a.ts - b.ts) <= 3000)
+"""Pairs of rows of one key and about one time, of the left side alone."""
+HOT = Counter("hot" if row.v % 10 else row.k for row in LEFT)
+"""Nine of ten rows with one key."""
 JOINED = sorted((a.v, b.v) for a in LEFT for b in RIGHT if a.k == b.k and abs(a.ts - b.ts) <= 3000)
 
 
@@ -143,28 +148,32 @@ def told(rows: Rows, column: str = "n") -> dict[str, int]:
     return last((row["k"], row[column]) for row in rows)
 
 
-def windows(size: int, behind: int) -> dict[tuple[str, int], int]:
+def windows(size: int, behind: int, of: Sequence[Fed] = LEFT, latest: int = LATEST) -> dict[tuple[str, int], int]:
     """Windows that a watermark ``behind`` the latest row has closed."""
-    counts = Counter((row.k, row.ts // size * size) for row in LEFT)
-    return {(k, start): n for (k, start), n in counts.items() if start + size <= LATEST - behind}
+    counts = Counter((row.k, row.ts // size * size) for row in of)
+    return {(k, start): n for (k, start), n in counts.items() if start + size <= latest - behind}
 
 
-def sessions(gap: int, behind: int) -> list[tuple[str, int, int, int]]:
-    times = defaultdict(list)
+def sessions(behind: int, gap_of: Callable[[Fed], int]) -> list[tuple[str, int, int, int]]:
+    spans = defaultdict(list)
     for row in LEFT:
-        times[row.k].append(row.ts)
+        spans[row.k].append((row.ts, row.ts + gap_of(row)))
     found = []
-    for key, stamps in times.items():
-        ordered = sorted(stamps)
-        start, end, count = ordered[0], ordered[0] + gap, 1
-        for stamp in ordered[1:]:
-            if stamp < end:
-                end, count = max(end, stamp + gap), count + 1
+    for key, ones in spans.items():
+        ordered = sorted(ones)
+        (start, end), count = ordered[0], 1
+        for since, until in ordered[1:]:
+            if since < end:
+                end, count = max(end, until), count + 1
             else:
                 found.append((key, start, end, count))
-                start, end, count = stamp, stamp + gap, 1
+                start, end, count = since, until, 1
         found.append((key, start, end, count))
     return sorted(one for one in found if one[2] <= LATEST - behind)
+
+
+def sessions_of(rows: Rows) -> list[tuple[str, int, int, int]]:
+    return sorted((row["k"], millis(row["a"]), millis(row["e"]), row["n"]) for row in rows)
 
 
 def pairs_of(rows: Rows) -> list[tuple[str, int]]:
@@ -204,6 +213,25 @@ def joined_windows_are_exact(rows: Rows) -> bool:
     got = {(row["k"], millis(row["t"])): row["n"] for row in rows}
     closed = {key for key in counts if key[1] <= max(start for _, start in got)} if got else set()
     return len(got) == len(rows) > 20 and got == {key: counts[key] for key in closed}
+
+
+def both_windows_are_exact(rows: Rows) -> bool:
+    """The windows of both sides that the earlier watermark of the two has closed, each once."""
+    latest = min(LATEST, max(row.ts for row in RIGHT))
+    wanted = {("l", *key): n for key, n in windows(10_000, 20_000, LEFT, latest).items()}
+    wanted |= {("r", *key): n for key, n in windows(10_000, 20_000, RIGHT, latest).items()}
+    got = {(row["side"], row["k"], millis(row["t"])): row["n"] for row in rows}
+    return len(got) == len(rows) > 20 and got == wanted
+
+
+def windows_together_are_exact(rows: Rows) -> bool:
+    """Windows that both sides have: right, each once, and all but the last before the watermark."""
+    latest = min(LATEST, max(row.ts for row in RIGHT))
+    left, right = windows(10_000, 20_000, LEFT, latest), windows(10_000, 20_000, RIGHT, latest)
+    both = {key: (left[key], right[key]) for key in left.keys() & right.keys()}
+    got = {(row["k"], millis(row["t"])): (row["n"], row["m"]) for row in rows}
+    closed = {key for key in both if key[1] + 20_000 <= latest - 20_000}
+    return len(got) == len(rows) > 20 and closed <= got.keys() and all(both[key] == got[key] for key in got)
 
 
 def totals_are_exact(rows: Rows) -> bool:
@@ -284,15 +312,46 @@ def _windowed(stream: DataFrame) -> DataFrame:
     return grouped.agg(F.count("*").alias("n")).select("k", F.col("window.start").alias("t"), "n")
 
 
-def _sessions(stream: DataFrame) -> DataFrame:
-    grouped = stream.withWatermark("ts", "30 seconds").groupBy("k", F.session_window("ts", "4 seconds").alias("w"))
+def _side(stream: DataFrame, side: str) -> DataFrame:
+    return _windowed(stream).withColumn("side", F.lit(side))
+
+
+def _windows_together(streams: Streams) -> DataFrame:
+    def counted(stream: DataFrame, name: str) -> DataFrame:
+        grouped = stream.withWatermark("ts", "20 seconds").groupBy("k", F.window("ts", "10 seconds").alias("w"))
+        return grouped.agg(F.count("*").alias(name))
+
+    both = counted(streams.left(), "n").join(counted(streams.right(), "m"), ["k", "w"])
+    return both.select("k", F.col("w.start").alias("t"), "n", "m")
+
+
+def _together(streams: Streams) -> DataFrame:
+    first = streams.left().withWatermark("ts", "30 seconds").select("k", F.col("v").alias("a"), "ts")
+    second = streams.left().withWatermark("ts", "30 seconds")
+    second = second.select(F.col("k").alias("k2"), F.col("v").alias("b"), F.col("ts").alias("ts2"))
+    near = "k = k2 and a < b and ts2 between ts - interval 3 seconds and ts + interval 3 seconds"
+    return first.join(second, F.expr(near)).select("a", "b")
+
+
+def _unlike_rates(streams: Streams) -> DataFrame:
+    slow, faster, fast = streams.left(), streams.right(2), streams.left(5)
+    return slow.select("k").union(faster.select("k")).union(fast.select("k"))
+
+
+def _first_totals(stream: DataFrame) -> DataFrame:
+    first = stream.withWatermark("ts", "10 seconds").dropDuplicatesWithinWatermark(["k", "v"])
+    return _totals(first).dropDuplicates(["t"])
+
+
+def _sessions(stream: DataFrame, gap: Any = "4 seconds") -> DataFrame:
+    grouped = stream.withWatermark("ts", "30 seconds").groupBy("k", F.session_window("ts", gap).alias("w"))
     return grouped.count().select(
         "k", F.col("w.start").alias("a"), F.col("w.end").alias("e"), F.col("count").alias("n")
     )
 
 
-def _totals(stream: DataFrame) -> DataFrame:
-    inner = stream.withWatermark("ts", "10 seconds").groupBy("k", F.window("ts", "5 seconds")).count()
+def _totals(marked: DataFrame) -> DataFrame:
+    inner = marked.groupBy("k", F.window("ts", "5 seconds")).count()
     outer = inner.groupBy(F.window(F.window_time("window"), "20 seconds")).agg(F.sum("count").alias("n"))
     return outer.select(F.col("window.start").alias("t"), "n")
 
@@ -305,6 +364,23 @@ def _joined_windows(streams: Streams) -> DataFrame:
 def _shouted(stream: DataFrame) -> DataFrame:
     shout = F.udf(lambda text: text + "!", returnType="string")
     return stream.groupBy(shout("k").alias("k")).agg(F.count("*").alias("n")).select(shout("k").alias("k"), "n")
+
+
+def _named(stream: DataFrame) -> DataFrame:
+    """Counts, each with the partition that a Python function finds itself in: that of its key, at every batch."""
+
+    def partition() -> int:
+        task = TaskContext.get()
+        assert task is not None
+        return task.partitionId()
+
+    # without types: Spark would take a function that has some for a pandas function
+    return _counts(stream).select("k", "n", F.udf(lambda _: partition(), "long")("k").alias("p"))
+
+
+def _counted_beside(streams: Streams) -> DataFrame:
+    """A stage with state partitions and partitions of a file in one union."""
+    return _counts(streams.left()).union(streams.right(2).select("k", F.lit(-1).cast("long").alias("n")))
 
 
 def _looked_up(streams: Streams) -> DataFrame:
@@ -363,8 +439,40 @@ KINDS = (
         lambda s: _sessions(s.left()),
         "append",
         "parquet",
-        lambda r: sorted((x.k, millis(x.a), millis(x.e), x.n) for x in r) == sessions(4000, 30_000),
+        lambda r: sessions_of(r) == sessions(30_000, lambda _: 4000),
     ),
+    Kind(
+        "session_gap_by_row",
+        lambda s: _sessions(s.left(), F.expr("case when d < 10 then '2 seconds' else '6 seconds' end")),
+        "append",
+        "parquet",
+        lambda r: sessions_of(r) == sessions(30_000, lambda row: 2000 if row.d < 10 else 6000),
+    ),
+    Kind("self_join", _together, "append", "parquet", lambda r: matches(r) == TOGETHER),
+    Kind(
+        "union_of_unlike_rates",
+        lambda s: _counts(_unlike_rates(s)),
+        "update",
+        "memory",
+        lambda r: told(r) == COUNTS + COUNTS + Counter(row.k for row in RIGHT),
+    ),
+    Kind(
+        "union_of_windows",
+        lambda s: _side(s.left(), "l").union(_side(s.right(), "r")),
+        "append",
+        "parquet",
+        both_windows_are_exact,
+    ),
+    Kind("join_of_windows", _windows_together, "append", "parquet", windows_together_are_exact),
+    Kind("dedup_agg_agg_dedup", lambda s: _first_totals(s.left()), "append", "parquet", totals_are_exact),
+    Kind(
+        "hot_key",
+        lambda s: _counts(s.left().withColumn("k", F.expr("if(v % 10 = 0, k, 'hot')"))),
+        "update",
+        "memory",
+        lambda r: told(r) == HOT,
+    ),
+    Kind("two_sinks_cached", lambda s: _counts(s.left()), "update", "twoSinksEachBatch", lambda r: told(r) == COUNTS),
     Kind(
         "pandas_state",
         lambda s: (
@@ -425,7 +533,13 @@ KINDS = (
         lambda r: pairs_of(r) == PAIRS and all(x["count"] == 1 for x in r),
     ),
     Kind("join_then_agg", _joined_windows, "append", "parquet", joined_windows_are_exact),
-    Kind("agg_then_agg", lambda s: _totals(s.left()), "append", "parquet", totals_are_exact),
+    Kind(
+        "agg_then_agg",
+        lambda s: _totals(s.left().withWatermark("ts", "10 seconds")),
+        "append",
+        "parquet",
+        totals_are_exact,
+    ),
     Kind(
         "limit",
         lambda s: s.left().limit(300).select("k", "v"),
@@ -448,6 +562,23 @@ KINDS = (
         "update",
         "memory",
         lambda r: last((x.k[:-2], x.n) for x in r) == COUNTS,
+    ),
+    Kind(
+        "partition_seen_by_python",
+        lambda s: _named(s.left()),
+        "update",
+        "memory",
+        lambda r: told(r) == COUNTS and len({(x.k, x.p) for x in r}) == len(COUNTS),
+    ),
+    Kind(
+        "union_of_state_and_none",
+        _counted_beside,
+        "update",
+        "memory",
+        lambda r: (
+            told([x for x in r if x.n > 0]) == COUNTS
+            and sorted(x.k for x in r if x.n < 0) == sorted(x.k for x in RIGHT)
+        ),
     ),
     Kind(
         "union_then_agg",

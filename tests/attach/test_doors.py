@@ -1,4 +1,4 @@
-"""A Java application and a Spark Connect server, attached by the words of `sluicegate conf` alone, side by side.
+"""A Java and a Scala application and a Spark Connect server, attached by the words of `sluicegate conf`, side by side.
 
 Their tasks are moved and their rows exact. The Connect client's query is SQL.
 """
@@ -27,6 +27,7 @@ from sluicegate.spark.cluster.java import QUICK_JAVA, find_java
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 HERE, HOME = Path(__file__).parent, Path(pyspark.__file__).parent
+JARS = str(HOME / "jars" / "*")
 FILES, ROWS, PARTITIONS, WINDOW_S = 16, 60, 5, 5
 T0_S = 1_767_225_600
 SETTINGS = {
@@ -93,14 +94,14 @@ class Door:
 @pytest.fixture(scope="module")
 def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Door]]:
     found: dict[str, Door] = {}
-    for name in ("java", "connect"):
+    for name in ("java", "scala", "connect"):
         base = tmp_path_factory.mktemp(name)
         (base / "in").mkdir()
         found[name] = Door(base, Fed(base / "in"), base / "log")
     started: list[subprocess.Popen[bytes]] = []
     try:
         port = free_port()
-        started += [_java(found["java"]), _server(found["connect"], port)]
+        started += [_java(found["java"]), _scala(found["scala"]), _server(found["connect"], port)]
         for door in found.values():
             door.fed.more(0)
         started.append(_client(found["connect"], port))
@@ -113,8 +114,8 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Door]]
         for door in found.values():
             door.fed.more(FILES, end=True)
             (door.base / "stop").touch()
-        assert started[0].wait(120) == 0, _logs(found)
-        assert started[2].wait(120) == 0, _logs(found)
+        for application in (started[0], started[1], started[3]):
+            assert application.wait(120) == 0, _logs(found)
         yield found
     finally:
         for process in started:
@@ -137,9 +138,19 @@ def _started(command: list[str], log: Path) -> subprocess.Popen[bytes]:
 
 
 def _java(door: Door) -> subprocess.Popen[bytes]:
+    return _submitted(door, [str(Path(find_java()).parent / "javac"), "-nowarn", "-cp", JARS], HERE / "PlainApp.java")
+
+
+def _scala(door: Door) -> subprocess.Popen[bytes]:
+    compiler = [str(find_java()), *QUICK_JAVA.split(), "-cp", JARS, "scala.tools.nsc.Main", "-usejavacp"]
+    return _submitted(door, compiler, HERE / "PlainApp.scala")
+
+
+def _submitted(door: Door, compiler: list[str], source: Path) -> subprocess.Popen[bytes]:
     classes, jar = door.base / "classes", door.base / "app.jar"
-    tools, jars = Path(find_java()).parent, str(HOME / "jars" / "*")
-    subprocess.run([tools / "javac", "-nowarn", "-cp", jars, "-d", classes, HERE / "PlainApp.java"], check=True)
+    classes.mkdir()
+    subprocess.run([*compiler, "-d", str(classes), str(source)], check=True)
+    tools = Path(find_java()).parent
     subprocess.run([tools / "jar", "--create", "--file", jar, "-C", classes, "."], check=True)
     # jars of the user's own replace spark.jars
     own = ["--jars", str(jar), "--class", "PlainApp"]
@@ -164,7 +175,7 @@ def _client(door: Door, port: int) -> subprocess.Popen[bytes]:
     return _started([*client, *door.places()], door.log.with_name("client.log"))
 
 
-@pytest.mark.parametrize("name", ["java", "connect"])
+@pytest.mark.parametrize("name", ["java", "scala", "connect"])
 def test_tasks_are_moved_with_a_reason(doors: dict[str, Door], name: str) -> None:
     record = read_record(doors[name].record)
     assert [move["operator"] for decision in record.decisions for move in decision["rescales"]]
@@ -173,8 +184,9 @@ def test_tasks_are_moved_with_a_reason(doors: dict[str, Door], name: str) -> Non
     assert len(tasks) > 1
 
 
-def test_the_java_application_counts_every_row_once(doors: dict[str, Door]) -> None:
-    door, found = doors["java"], dict[str, tuple[int, int]]()
+@pytest.mark.parametrize("name", ["java", "scala"])
+def test_the_application_counts_every_row_once(doors: dict[str, Door], name: str) -> None:
+    door, found = doors[name], dict[str, tuple[int, int]]()
     for row in ds.dataset(door.base / "out", format="parquet").to_table().to_pylist():
         found[row["k"]] = max(found.get(row["k"], (0, 0)), (row["n"], row["total"]))
     counts, sums = Counter(k for k, _, _ in door.fed.rows), Counter[str]()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 from tests.attach import query_kinds
 from tests.attach.attached import MOVES, attached_session, batches, move_every_batch, until
 from tests.attach.query_kinds import BATCHES, KINDS, LEFT, RIGHT, Kind, Streams, write_input
@@ -19,6 +20,17 @@ from tests.attach.query_kinds import BATCHES, KINDS, LEFT, RIGHT, Kind, Streams,
 pytestmark = pytest.mark.slow
 
 HDFS_BACKED = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+NEWEST = {
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    "spark.sql.streaming.offsetLog.formatVersion": "2",
+    "spark.sql.streaming.stateStore.rowChecksum.enabled": "true",
+    "spark.sql.streaming.stateStore.commitValidation.enabled": "true",
+    "spark.sql.streaming.stateStore.unloadOnCommit": "true",
+    "spark.sql.streaming.join.stateFormatVersion": "3",
+    "spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition": "true",
+}
+"""Checkpoints and state of the newest formats, and stores that are closed after each batch."""
+NEWEST_KINDS = ("agg_update", "join_left_outer", "session_window", "dedup_agg_agg_dedup", "self_join")
 HDFS_KINDS = ("agg_update", "dedup_then_agg", "join_then_agg", "join_left_outer", "agg_then_agg")
 """Every way in which operators with state follow each other; other files have applications on this store."""
 AT_ONCE = 4
@@ -78,6 +90,17 @@ class Moved:
                 rows.write.mode("append").partitionBy("k").parquet(out)
 
             writer = writer.foreachBatch(write)
+        elif kind.sink == "twoSinksEachBatch":
+
+            def write_twice(rows: DataFrame, batch: int) -> None:
+                rows.persist()
+                by_sum = rows.groupBy("n").agg(F.count("*").alias("keys")).repartition(3)  # shuffles of its own
+                assert sum(row["keys"] for row in by_sum.collect()) == rows.count()
+                collected.extend(rows.collect())
+                rows.write.mode("append").parquet(out)
+                rows.unpersist()
+
+            writer = writer.foreachBatch(write_twice)
         else:
             writer = writer.format("parquet").option("path", out)
             writer = writer.partitionBy(kind.sink.partition("/")[2]) if "/" in kind.sink else writer
@@ -93,7 +116,9 @@ class Moved:
             raise TimeoutError(f"{name} did not end")
         if kind.sink == "memory":
             return self.spark.table(name).collect()
-        return collected if kind.sink == "foreachBatch" else self.spark.read.parquet(out).collect()
+        written = [] if kind.sink == "foreachBatch" else self.spark.read.parquet(out).collect()
+        assert kind.sink != "twoSinksEachBatch" or sorted(written) == sorted(collected)
+        return written or collected
 
 
 @contextmanager
@@ -120,6 +145,12 @@ def moved_on_hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moved]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def moved_on_newest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moved]:
+    with run_of(tmp_path_factory.mktemp("newest"), [k for k in KINDS if k.name in NEWEST_KINDS], NEWEST) as found:
+        yield found
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_rows_are_exact_with_tasks_moved_at_every_batch(moved: Moved, kind: Kind) -> None:
     assert moved.problems.get(kind.name) is None
@@ -134,6 +165,14 @@ def test_rows_are_exact_on_the_hdfs_backed_store_too(moved_on_hdfs: Moved, name:
     assert kind.exact(moved_on_hdfs.rows[name])
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("name", NEWEST_KINDS)
+def test_rows_are_exact_with_the_newest_formats_too(moved_on_newest: Moved, name: str) -> None:
+    kind = next(kind for kind in KINDS if kind.name == name)
+    assert moved_on_newest.problems.get(name) is None
+    assert kind.exact(moved_on_newest.rows[name])
+
+
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.moves], ids=lambda kind: kind.name)
 def test_tasks_really_moved(moved: Moved, kind: Kind) -> None:
     tasks = {batch["batch"]: batch["tasks"] for batch in batches(moved.record, kind.name)}
@@ -141,4 +180,8 @@ def test_tasks_really_moved(moved: Moved, kind: Kind) -> None:
         return
     assert len(tasks) >= 5
     wanted = {batch: MOVES[batch % len(MOVES)] for batch in tasks}
+    if kind.sink == "twoSinksEachBatch":  # the function's own shuffles, the widest, have as many tasks as always
+        ran = {one["batch"]: {stage["tasks"] for stage in one["stages"]} for one in batches(moved.record, kind.name)}
+        assert {batch: counts for batch, counts in ran.items() if wanted[batch] not in counts} == {}
+        return
     assert {batch: count for batch, count in tasks.items() if count != wanted[batch]} == {}

@@ -66,6 +66,22 @@ def test_rows_of_sparks_rate_source_arrived_in_the_seconds_of_its_offsets(name: 
     assert came.to_s - came.from_s == pytest.approx(1.0)
 
 
+def test_an_idle_query_finds_a_second_of_the_rate_source_as_soon_as_it_is_over() -> None:
+    """The source began at 100.0; each batch begins some milliseconds after a second is over."""
+    arrivals, found = ArrivalCurve(), []
+    for end, delay_s in ((1, 0.012), (2, 0.009), (3, 0.021), (4, 0.015)):
+        source = {"name": "RateStream rowsPerSecond=10", "kafka": False, "rows": 10, "start": end - 1, "end": end}
+        line = {
+            "started_s": 100.0 + end + delay_s,
+            "duration_s": 0.1,
+            "rows": 10,
+            "trigger_s": 0.0,
+            "sources": [source],
+        }
+        found += arrivals.of({**line, "batch": end})
+    assert [one.from_s for one in found[1:]] == pytest.approx([101.0, 102.0, 103.0], abs=0.05)
+
+
 def test_by_offsets_rows_that_a_read_limit_left_waiting_are_as_old_as_they_are() -> None:
     lines, true = batches(300.0, 60.0, kafka=True, most=150)
     ages = estimated(lines)

@@ -60,6 +60,19 @@ def test_the_latency_of_a_query_that_is_idle_is_forgotten_after_a_while(tmp_path
     assert seen.operators["clicks"].sojourn_s is None
 
 
+def test_a_controller_that_starts_again_takes_no_latency_of_hours_ago_for_the_present_one(tmp_path: Path) -> None:
+    observer = saturated(tmp_path, {"files": lambda batch, at_s: [[90.0, 4]]}, looks=40)  # until the second 180
+    seen = observer.observe(185.0, False, None, FilesSeen(185.0, 0, None, ()))
+    assert len(observer.records) == 40
+    out = [EVERY_S * batch + 1.9 for batch in range(40)]  # after the first report, from which files are dated
+    late = [age for age in out if 100.0 + age >= 125.0]
+    assert seen.sojourn is not None
+    assert seen.sojourn.mean_s == pytest.approx(sum(late) / len(late), rel=0.05)
+    later = saturated(tmp_path / "later", {"files": lambda batch, at_s: [[90.0, 4]]})
+    assert later.observe(4000.0, False, None, FilesSeen(4000.0, 0, None, ())).sojourn is None
+    assert later.ages == []
+
+
 def test_files_that_grow_are_more_load_before_a_batch_has_read_one(tmp_path: Path) -> None:
     files = {"files": lambda batch, at_s: [[at_s, 4]], "bytes": lambda batch, at_s: 4 * 9_000}
     came = (

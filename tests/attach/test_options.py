@@ -11,6 +11,7 @@ import pytest
 from sluicegate.cli.app import run
 from sluicegate.errors import BadInput
 from sluicegate.spark.attach.options import EXTENSION, PLUGIN, PREFIX, Options, plain_name
+from sluicegate.spark.attach.submit_words import Given
 
 MANIFEST = Path(__file__).parents[2] / "docs" / "kubernetes" / "attached.yaml"
 
@@ -109,6 +110,19 @@ def test_what_the_user_has_set_stays_in_front_of_ours(
     assert found["spark.driver.extraClassPath"].startswith("/etc/hadoop:")
 
 
+def test_the_defaults_of_the_spark_on_the_path_stay_too(tmp_path: Path) -> None:
+    """Spark unpacked to /opt/spark, its bin on PATH and no SPARK_HOME: spark-submit reads /opt/spark/conf."""
+    submit = tmp_path / "spark" / "bin" / "spark-submit"
+    submit.parent.mkdir(parents=True)
+    submit.touch(mode=0o755)
+    defaults = tmp_path / "spark" / "conf" / "spark-defaults.conf"
+    defaults.parent.mkdir()
+    defaults.write_text("spark.jars /opt/own.jar\nspark.plugins com.example.Plugin\n")
+    found = Given.of((), {"PATH": f"/nowhere:{submit.parent}"})
+    assert found.lists == {"spark.jars": "/opt/own.jar", "spark.plugins": "com.example.Plugin"}
+    assert Given.of((), {"PATH": str(submit.parent), "SPARK_HOME": str(tmp_path)}).lists == {}
+
+
 def test_a_blank_passes_through_a_properties_file_only(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["conf", "--folder", "/a b"]) == 2
     assert "--properties" in capsys.readouterr().err
@@ -125,6 +139,18 @@ def test_executors_without_a_promise_are_said_to_stay(capsys: pytest.CaptureFixt
 def test_a_promise_that_is_none_is_refused_before_anything_starts() -> None:
     with pytest.raises(BadInput, match="p95"):
         Options.of({"query.clicks.slo": "p95"})
+
+
+@pytest.mark.parametrize("key", ["observe", "pace", "split"])
+def test_a_word_that_is_neither_yes_nor_no_is_refused(key: str) -> None:
+    with pytest.raises(BadInput, match=f"spark.sluicegate.{key} is 'on': give true or false"):
+        Options.of({"slo": "p95=10s", key: "on"})
+    assert not getattr(Options.of({"slo": "p95=10s", key: "False"}), key)
+
+
+def test_an_interval_without_end_is_refused() -> None:
+    with pytest.raises(BadInput, match="interval is inf s"):
+        Options.of({"interval_s": "inf"})
 
 
 def test_the_manifest_for_kubernetes_sets_what_conf_prints(capsys: pytest.CaptureFixture[str]) -> None:

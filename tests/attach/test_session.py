@@ -6,23 +6,25 @@ Two executors of one core; the session is built without plugin and extension, as
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from queue import Queue
 from typing import Any
 from urllib.request import urlopen
 
 import pytest
+from pyspark import InheritableThread
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
-from tests.attach.attached import MOVES, PARTITIONS, batches, until, write_plan
+from tests.attach.attached import MOVES, PARTITIONS, batches, drop_plan, put_plan, until, write_plan
 from tests.attach.query_kinds import BATCHES, COUNTS, LEFT, Streams, told, write_input
 
 import sluicegate
 from sluicegate.cli.app import run as sluicegate_command
 from sluicegate.errors import BadInput
+from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.run_record import read_record
 from sluicegate.spark.attach.application import Application
@@ -110,6 +112,97 @@ def test_attached_from_python_tasks_move_and_state_stays_on_its_executor(
     assert [place["kept"] for place in places[2:]] == [PARTITIONS] * len(places[2:])
 
 
+def test_plans_that_were_moved_can_be_copied_and_written_as_json_as_tools_of_others_do(
+    spark: SparkSession, source: Path, record: Path, tmp_path: Path
+) -> None:
+    sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    write_plan(record, {"copied": {"processors": 2}})
+    query: Any = counting(spark, source, "copied", tmp_path)
+    assert counted(spark, "copied", query)
+    plan = query._jsq.streamingQuery().lastExecution().executedPlan()
+    assert "SluicegateFewerTasks copied, 2, true" in plan.clone().treeString()
+    assert "sluicegate.attach.FewerTasks" in plan.toJSON()
+
+
+def test_a_continuous_query_has_all_its_tasks_though_an_earlier_one_of_its_name_had_fewer(
+    spark: SparkSession, record: Path, tmp_path: Path
+) -> None:
+    sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    write_plan(record, {"endless": {"processors": 1, "stages": {"scan": 1}, "spread": 3}})
+    rows = spark.readStream.format("rate").option("rowsPerSecond", 20).option("numPartitions", 2).load()
+    writer = rows.select("value").writeStream.format("memory").queryName("endless").trigger(continuous="1 second")
+    query = writer.option("checkpointLocation", str(tmp_path / "endless")).start()
+    try:  # its tasks have all slots: rows of a memory sink are read without any
+        assert until(lambda: len(spark.table("endless").collect()) >= 60 or not query.isActive)
+        assert query.isActive, query.exception()
+    finally:
+        query.stop()
+    values = [row["value"] for row in spark.table("endless").collect()]
+    for partition in range(2):
+        mine = sorted(value for value in values if value % 2 == partition)
+        assert len(mine) > 10
+        assert mine == list(range(partition, partition + 2 * len(mine), 2))
+
+
+def test_a_query_started_again_and_again_for_what_is_available_follows_the_plan_each_time(
+    spark: SparkSession, source: Path, record: Path, tmp_path: Path
+) -> None:
+    sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    folder, rows = tmp_path / "left", list[Row]()
+    folder.mkdir()
+    for number, file in enumerate(sorted((source / "left").iterdir())):
+        write_plan(record, {"again": {"processors": MOVES[number]}})
+        (folder / file.name).write_bytes(file.read_bytes())
+        counts = Streams(spark, tmp_path).left().groupBy("k").agg(F.count("*").alias("n"))
+        writer = counts.writeStream.outputMode("update").queryName("again").trigger(availableNow=True)
+        writer = writer.foreachBatch(lambda batch, _: rows.extend(batch.collect()))
+        assert writer.option("checkpointLocation", str(tmp_path / "again")).start().awaitTermination(120)
+    assert told(rows) == COUNTS
+    assert until(lambda: len(batches(record, "again")) >= BATCHES)
+    assert [batch["tasks"] for batch in batches(record, "again")] == list(MOVES[:BATCHES])
+
+
+def test_jobs_of_a_thread_that_foreach_batch_keeps_count_for_the_batch_in_which_they_run(
+    spark: SparkSession, source: Path, record: Path, tmp_path: Path
+) -> None:
+    sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    asked, answers, rows, threads = Queue[int](), Queue[int](), list[Row](), list[InheritableThread]()
+
+    def work() -> None:
+        while (wanted := asked.get()) >= 0:
+            answers.put(spark.range(0, 100 + wanted, 1, 7).count())
+
+    def write(batch: DataFrame, number: int) -> None:
+        if not threads:
+            threads.append(InheritableThread(target=work, daemon=True))  # as a pool of Java or Scala would
+            threads[0].start()
+        rows.extend(batch.collect())
+        asked.put(number)
+        assert answers.get() == 100 + number
+
+    counts = Streams(spark, source).left().groupBy("k").agg(F.count("*").alias("n"))
+    writer = counts.writeStream.outputMode("update").queryName("pooled").foreachBatch(write).trigger(availableNow=True)
+    assert writer.option("checkpointLocation", str(tmp_path / "pooled")).start().awaitTermination(120)
+    asked.put(-1)
+    assert told(rows) == COUNTS
+    assert until(lambda: len(batches(record, "pooled")) >= BATCHES)
+    found = [[stage["tasks"] for stage in batch["stages"]].count(7) for batch in batches(record, "pooled")]
+    assert found == [1] * len(found)
+
+
+def test_an_executor_request_that_is_not_answered_keeps_nothing_else_waiting(
+    spark: SparkSession, source: Path, record: Path, tmp_path: Path
+) -> None:
+    settings(spark).set("spark.sluicegate.test.faults", "lever=600000:1")
+    sluicegate.attach(spark, slo="p95=10s", executors=(1, 2), folder=str(record))
+    write_plan(record, {"unanswered": {"processors": 2}}, executors=2)
+    assert counted(spark, "unanswered", counting(spark, source, "unanswered", tmp_path))
+    assert until(lambda: len(batches(record, "unanswered")) >= BATCHES)
+    assert {batch["tasks"] for batch in batches(record, "unanswered")} == {2}
+    sluicegate.detach(spark)
+    assert not (record / "said.jsonl").exists(), "that a detach ends the wait is no trouble"
+
+
 def test_the_rate_source_has_a_short_name_by_which_its_rows_are_dated(
     spark: SparkSession, record: Path, tmp_path: Path
 ) -> None:
@@ -138,8 +231,7 @@ def test_without_a_plan_and_after_detaching_spark_is_as_it_is(
     sluicegate.attach(spark, slo="p95=10s", folder=str(record))
     write_plan(record, {"before": {"processors": 2}, "between": {"processors": 2}})
     assert counted(spark, "before", counting(spark, source, "before", tmp_path))
-    (record / "plan.json").unlink()
-    time.sleep(0.5)
+    drop_plan(record)
     assert counted(spark, "between", counting(spark, source, "between", tmp_path))
     assert until(lambda: len(batches(record, "between")) >= BATCHES)
     assert {batch["tasks"] for batch in batches(record, "before")} == {2}
@@ -194,8 +286,8 @@ _OFF_THE_QUERY = (
     "pace",
     "split",
     "files",
+    "listing",
     "executor",
-    "job",
     "stage",
     "query",
     "tab",
@@ -211,7 +303,7 @@ _OFF_THE_QUERY = (
         "node=throw",
         "places=throw",
         "rule=700,places=700,node=700",
-        ",".join(f"{callback}=throw" for callback in _OFF_THE_QUERY),
+        ",".join(f"{callback}=throw" for callback in (*_OFF_THE_QUERY, "listener")),
         ",".join(f"{callback}=1500" for callback in _OFF_THE_QUERY),
     ],
     ids=["rule", "node", "places", "slow on the query", "all others", "all others slow"],
@@ -221,13 +313,28 @@ def test_a_fault_of_ours_neither_fails_nor_holds_up_the_query(
 ) -> None:
     settings(spark).set("spark.sluicegate.test.faults", faults)
     sluicegate.attach(spark, slo="p95=10s", folder=str(record), pace=True)
-    write_plan(record, {"faulty": {"processors": 1, "by_batch": MOVES, "pace_s": 0.1, "spread": 2}})
+    plan = {"faulty": {"processors": 1, "by_batch": MOVES, "pace_s": 0.1, "spread": 2}}
+    (put_plan if "plan=" in faults else write_plan)(record, plan)  # one that cannot be read is never in force
     query = counting(spark, source, "faulty", tmp_path)
     assert counted(spark, "faulty", query)
     assert query.exception() is None
     # slow code on the query's own thread is given up after two slow calls each: three callbacks, 0.7 s, twice
     progress = [p.durationMs["addBatch"] + p.durationMs.get("queryPlanning", 0) for p in query.recentProgress[-2:]]
     assert all(took_ms < 20_000 for took_ms in progress)
+
+
+def test_a_listing_that_fails_is_tried_again(spark: SparkSession, source: Path, record: Path, tmp_path: Path) -> None:
+    settings(spark).set("spark.sluicegate.test.faults", "listing=throw:2")
+    sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    query = counting(spark, source, "listed", tmp_path, every_s=1)
+
+    def listed() -> bool:
+        return "listed" in json.loads(read_if_there(record / "nodes.json") or "{}").get("files", {})
+
+    try:
+        assert until(listed)
+    finally:
+        query.stop()
 
 
 def test_a_fault_of_the_tab_s_page_is_said_on_it(spark: SparkSession, record: Path) -> None:
@@ -270,12 +377,32 @@ def test_a_fault_while_attaching_leaves_the_application_as_it_is(
 def test_slow_code_on_the_query_s_own_thread_is_given_up(
     spark: SparkSession, source: Path, record: Path, tmp_path: Path
 ) -> None:
-    settings(spark).set("spark.sluicegate.test.faults", "rule=700")
+    settings(spark).set("spark.sluicegate.test.faults", "rule=4000")
     sluicegate.attach(spark, slo="p95=10s", folder=str(record))
     write_plan(record, {"slow": {"processors": 1}})
     assert counted(spark, "slow", counting(spark, source, "slow", tmp_path))
     assert until(lambda: len(batches(record, "slow")) >= BATCHES)
     assert [batch["tasks"] for batch in batches(record, "slow")][-2:] == [PARTITIONS] * 2
+
+
+def test_after_a_while_of_slowness_tasks_follow_the_plan_again(
+    spark: SparkSession, source: Path, record: Path, tmp_path: Path
+) -> None:
+    settings(spark).set("spark.sluicegate.test.faults", "rule=4000:2")
+    settings(spark).set("spark.sluicegate.test.rest_s", "1")
+    try:
+        sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    finally:
+        settings(spark).remove("spark.sluicegate.test.rest_s")
+    write_plan(record, {"paused": {"processors": 1}})
+    query = counting(spark, source, "paused", tmp_path, every_s=2)
+    try:
+        assert until(lambda: len(batches(record, "paused")) >= BATCHES)
+    finally:
+        query.stop()
+    assert told(spark.table("paused").collect()) == COUNTS
+    assert batches(record, "paused")[BATCHES - 1]["tasks"] == 1
+    assert "tasks left to Spark for 1 s" in (record / "said.jsonl").read_text()
 
 
 def test_with_a_version_of_spark_that_was_not_tried_it_observes_and_moves_nothing(

@@ -8,7 +8,8 @@ import pytest
 
 import live_elasticity
 import results
-from live_elasticity import FASTER, LOADS, POLICIES, SLOTS, left, next_of, options_of
+from live_elasticity import FASTER, LOADS, POLICIES, SLOTS, left, next_of, options_of, plateau
+from sections.live import AT_PEAK
 from sluicegate.config.typed import policy_options
 from sluicegate.control.settings import policy_for
 from sluicegate.lab.apps.catalogue import app_named
@@ -49,3 +50,8 @@ def test_keda_asks_for_the_plan_for_the_peak_when_the_lag_takes_a_third_of_the_p
     told = policy_options(options_of("keda", app, load, PEAK))
     assert told["partitions"] == SLOTS
     assert 300.0 * 5 / 3 / float(str(told["lag_threshold_rows"])) == pytest.approx(max(PEAK.values()), rel=1e-3)
+
+
+def test_the_page_knows_for_how_long_the_load_is_at_its_peak() -> None:
+    load = plateau(1.0)
+    assert sum(load(step / 10_000) == 3.0 for step in range(10_000)) / 10_000 == pytest.approx(AT_PEAK, abs=1e-3)

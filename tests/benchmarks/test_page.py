@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,8 @@ FLOORS = {
     ("demo", "kept"): 0.95,
     ("recovery", "ratio"): 1.0,
     ("redeployment", "ratio"): 1.0,
+    ("kafka_edges", "ratio"): 0.25,
+    ("fidelity", "in_order"): 0.9,
     ("simulator", "over_ciw"): 50.0,
     ("simulator", "over_simpy"): 20.0,
 }
@@ -51,6 +54,12 @@ def test_a_cell_shows_the_median_and_the_spread() -> None:
 def test_every_part_has_a_section_and_a_script() -> None:
     assert {part.name for part in bench.PARTS} == {section.part for section in SECTIONS}
     assert all((Path(bench.__file__).parent / part.words[0]).exists() for part in bench.PARTS)
+
+
+def test_sections_are_found_in_the_module_of_their_group() -> None:
+    group = {part.name: part.group for part in bench.PARTS}
+    modules = {name: import_module(f"sections.{name}") for name in group.values()}
+    assert all(section in modules[group[section.part]].SECTIONS for section in SECTIONS)
 
 
 def test_all_that_runs_without_a_name_is_said_to_take_about_an_hour() -> None:
@@ -90,6 +99,18 @@ def test_recorded_ratios_keep_their_floors(part: str, key: str) -> None:
 def test_recorded_ratios_stay_below_their_ceilings(part: str, key: str) -> None:
     if lines := results.read(part):
         assert statistics.median(line[key] for line in lines) <= CEILINGS[part, key]
+
+
+def test_sluicegate_keeps_the_promise_of_the_live_table_for_no_more_than_a_fixed_peak() -> None:
+    lines = [line for line in results.read("live") if line["policy"] == "sluicegate"]
+    assert not lines or statistics.median(line["kept"] for line in lines) >= 0.95
+    assert not lines or statistics.median(line["slots_vs_peak"] for line in lines) <= 1.1
+
+
+def test_an_attached_application_keeps_its_promise_for_less_than_the_peak() -> None:
+    lines = [line for line in results.read("attach_triple_load") if line["arm"] == "attached"]
+    assert not lines or statistics.median(line["kept_share"] for line in lines) >= 0.95
+    assert not lines or statistics.median(line["share_of_peak"] for line in lines) <= 0.85
 
 
 def test_attached_nexmark_keeps_its_throughput() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -82,6 +83,7 @@ def test_a_kept_promise_exits_0_and_a_broken_one_1(chain: str, capsys: pytest.Ca
     out = capsys.readouterr().out
     assert "does not keep its goals" in out
     assert "why" in out
+    assert "predictions" not in out, "nothing has run, so none was right"
 
 
 @pytest.mark.parametrize(
@@ -259,8 +261,34 @@ def test_the_installed_command_answers() -> None:
     assert "plan" in empty.stdout
 
 
-def test_a_reader_that_leaves_early_is_no_error(chain: str) -> None:
+@pytest.mark.parametrize("words", ["plan CHAIN --rate 500 --json", "plan CHAIN --rate 500", "plan --help"])
+def test_a_reader_that_leaves_early_is_no_error(words: str, chain: str) -> None:
     command = Path(sys.executable).parent / "sluicegate"
-    line = f"{command} plan {chain} --rate 500 --json | head -c 10"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
-    assert done.stderr == ""
+    line = f"set -o pipefail; {command} {words.replace('CHAIN', chain)} | head -c 10"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "closed", "code"),
+    [
+        ("plan CHAIN --rate 500 --json", ">&-", 0),
+        ("plan CHAIN --rate 500", ">&-", 0),
+        ("plan none --rate 5", "2>&-", 2),
+        ("plan CHAIN --rate 500", "<&-", 0),
+    ],
+)
+def test_a_standard_stream_that_is_closed_is_no_error(words: str, closed: str, code: int, chain: str) -> None:
+    command = Path(sys.executable).parent / "sluicegate"
+    line = f"{command} {words.replace('CHAIN', chain)} {closed}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (code, "")
+
+
+def test_a_user_without_a_home_and_without_an_entry_can_look_for_runs() -> None:
+    code = "import pwd; pwd.getpwuid = lambda uid: {}[uid]; from sluicegate.cli import main; main()"
+    environment = {key: value for key, value in os.environ.items() if key not in ("HOME", "SLUICEGATE_HOME")}
+    command = [sys.executable, "-c", code, "status"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no run is known here" in done.stderr

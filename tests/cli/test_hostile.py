@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,7 @@ def test_a_folder_where_a_file_should_be_is_one_line(command: str, capsys: pytes
         ["conf", "--executors", "1:" + "9" * 400],
         ["conf", "--query", "x=p95=2s", "--query", "x=p95=3s"],
         ["run", "shop", "--executors", "1:²"],
+        ["run", "shop", "--seconds", ""],
         ["run", "shop", "--rate", "inf"],
         ["run", "shop", "--rate", "1e300"],
         ["run", "shop", "--budget", "9" * 30],
@@ -89,6 +92,41 @@ def test_a_folder_where_a_file_should_be_is_one_line(command: str, capsys: pytes
 )
 def test_bad_input_is_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     refused(capsys, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["plam"], "sluicegate: No such command 'plam'. Did you mean 'plan', 'replay'? See `sluicegate --help`"),
+        (["plan"], "sluicegate: Missing argument 'FILE'; see `sluicegate plan --help`"),
+        (["cluster"], "sluicegate: Missing command; see `sluicegate cluster --help`"),
+        (["conf", "--nope"], "see `sluicegate conf --help`"),
+        (
+            ["run", "nope"],
+            "no application 'nope': `sluicegate apps` lists them; or give a file such as app.py",
+        ),
+        (["run", "wordcont"], "did you mean 'wordcount'? `sluicegate apps` lists them"),
+        (["status", "nofolder"], "give a run's folder, or none for the newest run"),
+    ],
+)
+def test_a_clumsy_command_is_told_where_to_look(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == 2
+    captured = capsys.readouterr()
+    assert told in captured.err
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize("command", ["plan", "replay", "advise"])
+def test_a_file_without_rights_is_named_with_what_to_check(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (locked := tmp_path / "locked").write_text("")
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)  # root may read everything
+    assert run([command, str(locked)]) == 2
+    assert capsys.readouterr().err.endswith("is not readable; check its rights\n")
 
 
 def test_no_command_shows_the_help_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,6 +169,22 @@ def test_a_users_file_that_fails_is_named(
     assert told in refused(capsys, "run", "./mine.py")
 
 
+@pytest.mark.parametrize("words", [(), ("one",), ("--mst",)])
+def test_a_users_application_that_cannot_be_built_is_not_measured(
+    words: tuple[str, ...], place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build = "from sluicegate.lab.running.app import App\ndef build():\n    raise KeyError('gone')\n"
+    (place / "mine.py").write_text(f"{build}app = App('mine', build, rows=lambda *which: None)\n")
+    assert "mine cannot be built: KeyError" in refused(capsys, "profile", "mine.py", *words)
+    assert not (place / "profiles").exists()
+
+
+def test_a_port_that_is_in_use_is_refused_before_the_demo_starts(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert "is in use" in refused(capsys, "demo", "--port", port, "--master", "nowhere", code=3)
+
+
 def test_words_of_explain_are_a_decision_and_a_run_in_either_order() -> None:
     assert asked_for([], None) == (None, None)
     assert asked_for(["7"], None) == (7, None)
@@ -154,3 +208,41 @@ def test_rates_and_executors_are_checked() -> None:
             executors_from(text)
     with pytest.raises(BadInput):
         the_load(the_app("shop"), float("inf"), None)
+
+
+def test_what_a_users_file_prints_is_not_in_the_answer(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "mine.py").write_text("print('hello')\nraise ValueError('no')\n")
+    for command in ("run", "profile", "chaos", "fidelity"):
+        assert run([command, "./mine.py"]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err == "hello\nsluicegate: mine.py does not load: ValueError: no\n"
+
+
+def test_fidelity_refuses_before_it_says_that_spark_starts(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    refused(capsys, "fidelity", "shop", "--master", "nowhere")
+    (place / "mine.py").write_text("from sluicegate import Pipeline\npipeline = Pipeline('e')\n")
+    refused(capsys, "fidelity", "./mine.py")
+
+
+@pytest.mark.parametrize(
+    ("was", "typed", "told"),
+    [
+        ("service_rate_per_s", "service_rate_per_sec", "did you mean 'service_rate_per_s'?"),
+        ("[[operators]]", "[[operator]]", "unknown key 'operator': did you mean 'operators'?"),
+        ("to =", "too =", "unknown key 'too': did you mean 'to'?"),
+    ],
+)
+def test_a_key_that_is_needed_and_misspelt_is_named_with_the_right_one(
+    was: str, typed: str, told: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "typo.toml").write_text(CHAIN.replace(was, typed))
+    assert told in refused(capsys, "plan", "typo.toml", "--rate", "5")
+
+
+def test_a_number_that_is_too_large_to_compute_with_is_one_line(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loop = '[[edges]]\nfrom = "parse"\nto = "more"\nselectivity = 1e12\n'
+    (place / "many.toml").write_text(f'{CHAIN}[[operators]]\nname = "more"\nservice_rate_per_s = 1.0\n{loop}')
+    refused(capsys, "simulate", "many.toml", "--rate", "5", "--allocation", "parse=1,more=1", "--seconds", "10")

@@ -119,6 +119,23 @@ def test_the_lines_of_a_run_say_when_an_operator_fails_and_when_it_works_again(t
     ]
 
 
+def test_a_line_of_a_run_has_the_last_latency_since_the_line_before_or_says_why_there_is_none(tmp_path: Path) -> None:
+    out = Console(record=True, width=200, file=io.StringIO())
+    lines, tick = ProgressLines(out, tmp_path), {"running": {"rank": 2}, "arrivals_per_s": 50.0, "sojourn": None}
+    lines(0.1, {**tick, "at_s": 100.0, "predicted_mean_s": None})
+    lines(0.2, {**tick, "at_s": 105.0, "predicted_mean_s": 1.25})
+    lines(0.3, {**tick, "at_s": 107.0, "sojourn": {"mean_s": 3.0}})
+    lines(0.4, {**tick, "at_s": 110.0})
+    lines(0.5, {**tick, "at_s": 115.0})
+    told = [re.sub(r" +", " ", line).strip() for line in out.export_text().splitlines()]
+    assert told == [
+        "10% 50 rows/s latency: no row is out yet processors: rank 2",
+        "20% 50 rows/s latency: no row is out yet, 1.25 s expected processors: rank 2",
+        "40% 50 rows/s latency 3 s processors: rank 2",
+        "50% 50 rows/s latency: no row came out since processors: rank 2",
+    ]
+
+
 def test_top_without_a_terminal_prints_one_frame_without_colours(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -127,6 +144,28 @@ def test_top_without_a_terminal_prints_one_frame_without_colours(
     assert "\x1b[" not in out
     for words in ("read+price+count", "57.7%", "of 5 s promised", "3 -> 2"):
         assert words in out
+
+
+def test_top_says_that_nothing_was_observed_yet_instead_of_no_processors(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "ticks.jsonl").unlink()
+    assert run(["top", str(folder)]) == 0
+    out = capsys.readouterr().out
+    assert "no observation yet" in out
+    assert "0 processors" not in out
+
+
+def test_top_shows_the_latency_that_is_promised_against_its_promise(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, key in (("control.json", "bounds"), ("outcome.json", "goal")):
+        told = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps({**told, key: {"p95": 7.0}}))
+    assert run(["top", str(folder)]) == 0
+    out = capsys.readouterr().out
+    assert "p95 latency" in out
+    assert "of 7 s promised" in out
 
 
 @pytest.mark.parametrize(("key", "colours"), [(b"q", True), (b"\x03", True), (b"q", False)])
@@ -224,6 +263,14 @@ def test_report_writes_the_page_where_it_is_told(folder: Path, tmp_path: Path) -
     assert run(["report", str(folder), "--html", "a.html"]) == 0
     assert run(["report", str(folder)]) == 0
     assert (tmp_path / "a.html").read_text() == (tmp_path / "sluicegate-shop.html").read_text()
+
+
+def test_report_as_json_names_the_page_and_what_was_kept(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["report", str(folder), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["app"] == "shop"
+    assert (found["kept"], found["kept_of"], found["moves"]) == (0.967, "of rows", 3)
+    assert Path(found["file"]).is_file()
 
 
 def test_apps_are_listed_with_their_paper(capsys: pytest.CaptureFixture[str]) -> None:

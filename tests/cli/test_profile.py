@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.ctrl_c import hears_ctrl_c
+from tests.ctrl_c import below, hears_ctrl_c
 
 from sluicegate.cli.app import run
 from sluicegate.config.capacity_file import read_capacity_file
@@ -84,18 +84,6 @@ def profiling(folder: Path, *words: str, app: str = "app.py") -> subprocess.Pope
     )
 
 
-def below(folder: Path) -> list[str]:
-    """Processes that were started for a folder, its Java and Python workers too: they inherit its TMPDIR."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if f"TMPDIR={folder}".encode() in entry.read_bytes().split(b"\0"):
-                found.append((entry.parent / "cmdline").read_text())
-        except OSError:
-            continue
-    return found
-
-
 @pytest.mark.slow
 @pytest.mark.long
 def test_an_operator_in_the_middle_is_profiled_stopped_and_gone_on_with(tmp_path: Path) -> None:
@@ -138,6 +126,7 @@ def test_an_operator_that_throws_is_one_line_and_leaves_nothing_running(tmp_path
     last = said.strip().splitlines()[-1]
     assert "bad" in last
     assert "no such customer" in last
+    assert said.count("no such customer") == 1
     assert "Traceback" not in said
     assert below(tmp_path) == []
 

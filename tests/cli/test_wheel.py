@@ -66,8 +66,13 @@ def test_the_wheel_holds_what_is_not_python(wheel: Path) -> None:
     held = {
         str(path.relative_to(ROOT / "src"))
         for path in (ROOT / "src" / "sluicegate").rglob("*")
-        if path.suffix in {".jar", ".html", ".css", ".js", ".svg", ".json", ".txt", ".csv", ".toml", ".typed"}
+        if path.is_file() and "__pycache__" not in path.parts
     }
-    assert "sluicegate/spark/jvm/sluicegate.jar" in held
+    assert {"sluicegate/spark/jvm/sluicegate.jar", "sluicegate/lab/chaos/hurt.c"} <= held
     assert held <= names
     assert not [name for name in names if "__pycache__" in name or name.endswith((".nbi", ".nbc"))]
+
+
+def test_the_wheel_holds_the_licences_of_all_that_is_in_it(wheel: Path) -> None:
+    licences = {name.rpartition("/")[2] for name in zipfile.ZipFile(wheel).namelist() if "/licenses/" in name}
+    assert licences == {"LICENSE", "uPlot-LICENSE.txt"}

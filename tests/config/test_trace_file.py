@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,19 @@ def test_a_column_can_be_named_or_numbered(tmp_path: Path) -> None:
 def test_an_unknown_column_is_an_error_that_lists_the_columns(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="did you mean 'load'"):
         trace_of(tmp_path, "time,load\n" + minutes(30), "laod")
+
+
+@pytest.mark.parametrize(
+    "date", ["03/{day:02d}/2024 00:00", "{day:02d}.03.2024", "2024/03/{day:02d}", "{day:02d}/Mar/2024:00:00:00"]
+)
+def test_dates_that_are_not_iso_are_refused_instead_of_taken_as_one_row_a_minute(tmp_path: Path, date: str) -> None:
+    rows = "".join(f"{date.format(day=day)},{day}.5\n" for day in range(1, 30))
+    with pytest.raises(BadInput, match=r"column .when. holds times like .* not ISO dates"):
+        trace_of(tmp_path, "when,rate\n" + rows)
+
+
+def test_a_column_of_other_text_is_no_time(tmp_path: Path) -> None:
+    assert trace_of(tmp_path, "host,rate\n" + "".join(f"10.0.0.{i},{i}.5\n" for i in range(30))).time_column is None
 
 
 def test_a_file_without_a_header_or_times_is_one_row_a_minute(tmp_path: Path) -> None:
@@ -126,9 +140,23 @@ def test_coarser_steps_are_interpolated_to_minutes_and_said() -> None:
     assert found.repairs == ("step 1800 s: interpolated to minutes",)
 
 
-def test_milliseconds_since_1970_are_told_from_seconds() -> None:
-    rows = [[str(1_600_000_000_000 + 60_000 * i), "5"] for i in range(3)]
-    assert find_columns(("ts", "n"), rows).time_unit_s == 1e-3
+@pytest.mark.parametrize("unit_s", [1.0, 1e-3, 1e-6, 1e-9])
+def test_units_of_times_since_1970_are_told_by_their_size(unit_s: float) -> None:
+    rows = [[str((1_600_000_000 + 60 * i) * round(1 / unit_s)), "5"] for i in range(3)]
+    assert find_columns(("ts", "n"), rows).time_unit_s == unit_s
+
+
+def test_a_packed_trace_is_read_like_one_that_is_not(tmp_path: Path) -> None:
+    packed = tmp_path / "load.csv.gz"
+    packed.write_bytes(gzip.compress(("\ufefftime,load\n" + minutes(20)).encode()))
+    assert read_trace(packed).values.tolist() == list(range(5, 25))
+
+
+def test_a_packed_trace_that_was_cut_off_is_named_as_damaged(tmp_path: Path) -> None:
+    packed = tmp_path / "load.csv.gz"
+    packed.write_bytes(gzip.compress(("time,load\n" + minutes(20)).encode())[:-12])
+    with pytest.raises(BadInput, match=r"is a damaged gzip file .*; copy it again"):
+        read_trace(packed)
 
 
 @pytest.mark.parametrize(

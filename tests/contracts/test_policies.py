@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -94,8 +96,6 @@ def situations(draw: st.DrawFn) -> Situation:
     )
     forecast = None
     if draw(st.booleans()):
-        import numpy as np
-
         mean = np.full(12, max(rate, 1.0)) * draw(st.floats(0.5, 2))
         forecast = Forecast(60.0, mean, mean * 0.1)
     return replace(base, observation=observation, forecast=forecast)
@@ -119,6 +119,19 @@ def test_a_proposal_is_whole_within_bounds_and_says_why(name: str, situation: Si
         assert proposal.reasons
         assert all(isinstance(reason, str) and reason.strip() for reason in proposal.reasons)
         assert all(share >= 0 for shares in proposal.shares.values() for share in shares)
+
+
+@pytest.mark.parametrize("forecast", [None, Forecast(60.0, np.full(12, 61_400.0), np.full(12, 9_870.0))])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_reason_writes_a_high_rate_in_full(name: str, forecast: Forecast | None) -> None:
+    operators = (Operator("parse", 23_700.0), Operator("count", 12_300.0, stateful=True))
+    topology = Topology("t", operators, (Edge("source", "parse"), Edge("parse", "count")))
+    policy = POLICIES[name].build((48_200.0,))
+    memory = policy.start()
+    for step, load in enumerate((48_200.0, 61_400.0, 1_230_000.0)):
+        situation = replace(situation_at(topology, load, Goal(mean_s=2.0), Limits()), now_s=600.0 * step)
+        memory, proposal = policy.propose(memory, replace(situation, forecast=forecast))
+        assert not [reason for reason in proposal.reasons if re.search(r"\de\+\d", reason)]
 
 
 @pytest.mark.parametrize("name", NAMES)

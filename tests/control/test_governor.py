@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from sluicegate.control.governor import govern
 from sluicegate.control.rules import Ledger, Request, Rules, Verdict
-from sluicegate.domain import Limits
+from sluicegate.control.settings import Timing, rules_for
+from sluicegate.domain import Goal, Limits
 from sluicegate.errors import BadInput
+from sluicegate.policy.catalogue import policy_entry
 
 READY = Ledger(moved_at_s=0.0)
 
@@ -99,6 +101,24 @@ def test_the_cool_down_counts_from_the_start_too() -> None:
     ledger, verdict = govern(Ledger(), ask({"a": 2}, {"a": 4}), Rules(cooldown_s=30.0), Limits())
     assert rule(verdict) == "cool-down"
     assert ledger.moved_at_s == 1000.0
+
+
+def test_the_cool_down_does_not_hold_back_growth_for_a_load_that_has_risen_since() -> None:
+    rules = Rules(cooldown_s=30.0, risen_share=0.1)
+    ledger, _ = govern(READY, ask({"a": 2}, {"a": 4}), rules, Limits())
+    soon = ask({"a": 4}, {"a": 8}, now_s=1002.0)
+    assert rule(decide(soon, rules, ledger)) == "cool-down", "the load is that of the last move: its effect is awaited"
+    assert decide(replace(soon, arrivals_per_s=150.0), rules, ledger).running == {"a": 8}
+    less = replace(soon, want={"a": 2}, arrivals_per_s=150.0)
+    assert rule(decide(less, replace(rules, settle_down_s=0.0), ledger)) == "cool-down", "only growth is let through"
+    assert rule(decide(replace(soon, arrivals_per_s=150.0), Rules(cooldown_s=30.0), ledger)) == "cool-down", "T_ra"
+
+
+def test_a_cool_down_that_the_user_set_holds_for_growth_too() -> None:
+    entry = policy_entry("sluicegate")
+    assert rules_for(entry, Timing(2.0), Goal(mean_s=3.0)).risen_share < math.inf
+    assert rules_for(entry, Timing(2.0, cooldown_s=30.0), Goal(mean_s=3.0)).risen_share == math.inf
+    assert rules_for(policy_entry("drs"), Timing(2.0), Goal(mean_s=3.0)).risen_share == math.inf
 
 
 def test_an_infinite_cool_down_only_recommends() -> None:

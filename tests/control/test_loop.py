@@ -49,6 +49,17 @@ def test_a_tick_without_a_rate_changes_nothing_and_says_why() -> None:
     assert decision.refusals[0].why == "no arrival rate was measured: what runs stays"
 
 
+def test_one_absurd_service_rate_does_not_spoil_all_later_plans() -> None:
+    state = loop.start(replace(BASE, policy=SluicegatePolicy()))
+    for at_s, service_per_s in enumerate((10.0, 1e300, 10.0, 11.0)):
+        measured = {"a": OperatorObservation(service_per_s=service_per_s)}
+        observation = replace(seen(float(at_s), 40.0, {"a": 5, "b": 5}), operators=measured)
+        state, decision = tick(state, observation, float(at_s))
+    assert state.learned.service_rsd["a"] < 1
+    assert decision.running["a"] >= 4
+    assert not any("nan" in reason.split() for reason in decision.reasons)
+
+
 def test_an_operator_that_does_not_run_yet_is_waited_for() -> None:
     _, decision = tick(loop.start(BASE), seen(0.0, 40.0, {"a": 1}), 0.0)
     assert decision.refusals[0].why == "some operators do not run yet: what runs stays"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.dashboard.sample_run import SampleRun, write_run
 
 from sluicegate.dashboard.child import Dashboard
+from sluicegate.runlog.failures import Failing, write_failures
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
@@ -224,6 +226,48 @@ def test_an_old_folder_and_one_without_a_tick_are_shown_without_a_complaint(brow
             expect(opened.page.locator("#nodes")).to_be_hidden()
             assert opened.complaints == []
             opened.close()
+
+
+def test_an_operator_that_fails_and_executors_that_move_appear_by_themselves(browser: Browser, tmp_path: Path) -> None:
+    began_s = time.time() - 20
+    folder = write_run(tmp_path, 10, began_s=began_s)
+    moved = {"what": "executors", "have": "1", "want": "3", "reason": "6 processors need 3 executors"}
+    decision = {"number": 1, "at_s": began_s + 19, "running": {}, "rescales": [], "changes": [moved], "reasons": []}
+    with Dashboard(folder) as beside:
+        opened = Visit(browser, beside.url, DESKTOP, "light")
+        expect(opened.page.locator("#failures")).to_be_hidden()
+        failing = Failing("rank", 17, began_s + 15, 5, 5, "TimeoutError: timed out", "service", time.time() + 100)
+        write_failures(folder / "failures.json", [failing])
+        expect(opened.page.locator("#failures")).to_contain_text("rank: batch 17 fails")
+        write_failures(folder / "failures.json", [])
+        expect(opened.page.locator("#failures")).to_be_hidden()
+        with (folder / "decisions.jsonl").open("a") as log:
+            log.write(json.dumps(decision) + "\n")
+        expect(opened.page.locator("#feed summary").first).to_contain_text("executors 1 → 3")
+        opened.page.locator("#feed summary").first.click()
+        expect(opened.page.locator("#feed .more").first).to_contain_text("6 processors need 3 executors")
+        assert opened.complaints == []
+        opened.close()
+
+
+def test_a_run_that_goes_on_in_its_folder_is_no_longer_shown_as_ended(browser: Browser, tmp_path: Path) -> None:
+    began_s = time.time() - 20
+    folder, run = write_run(tmp_path, 10, began_s=began_s), SampleRun(began_s)
+    control = json.loads((folder / "control.json").read_text())
+    (folder / "control.json").write_text(json.dumps({**control, "bounds": {"p99": 9.0}}))
+    outcome = {"began_s": began_s, "seconds": 18.0, "slo_kept": 1.0, "answer_exact": True, "rescales": 0, "mean_s": 1.0}
+    (folder / "outcome.json").write_text(json.dumps(outcome))
+    with Dashboard(folder) as beside:
+        opened = Visit(browser, beside.url, DESKTOP, "light")
+        expect(opened.page.locator("#state")).to_have_text("ended")
+        expect(opened.page.locator("#outcome")).to_contain_text("ended after 18 s")
+        expect(opened.page.locator("#tiles")).to_contain_text("99th percentile")
+        (folder / "control.json").write_text(json.dumps({**control, "started_s": time.time()}))
+        run.append(folder, 10)
+        expect(opened.page.locator("#outcome")).to_be_hidden()
+        expect(opened.page.locator("#state")).not_to_have_text("ended")
+        assert opened.complaints == []
+        opened.close()
 
 
 def test_names_from_outside_never_become_markup(browser: Browser, tmp_path: Path) -> None:

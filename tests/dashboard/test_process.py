@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -17,6 +18,8 @@ from tests.dashboard.sample_run import write_run
 
 from sluicegate.dashboard.child import Dashboard
 from sluicegate.errors import EnvironmentLacks
+
+get = partial(httpx.get, timeout=60)  # a busy machine takes longer than httpx waits by itself
 
 MODULE = [sys.executable, "-m", "sluicegate.dashboard"]
 
@@ -87,25 +90,25 @@ def test_it_ends_when_its_parent_is_killed(run_folder: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", story, str(run_folder)], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         pid, url = parent.stdout.readline().split()
-        assert httpx.get(f"{url}api/run").status_code == 200
+        assert get(f"{url}api/run").status_code == 200
         parent.kill()
     wait_until_gone(int(pid))
     with pytest.raises(httpx.ConnectError):
-        httpx.get(f"{url}api/run")
+        get(f"{url}api/run")
 
 
 def test_it_ends_with_its_block(tmp_path: Path) -> None:
     with Dashboard(write_run(tmp_path, ticks=3)) as beside:
-        assert httpx.get(beside.url).status_code == 200
+        assert get(beside.url).status_code == 200
     with pytest.raises(httpx.ConnectError):
-        httpx.get(beside.url)
+        get(beside.url)
 
 
 def test_it_never_writes_into_the_folder(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", ticks=3)
     before = {path: path.stat().st_mtime_ns for path in [folder, *folder.iterdir()]}
     with Dashboard(folder) as beside:
-        httpx.get(f"{beside.url}api/run")
+        get(f"{beside.url}api/run")
     assert {path: path.stat().st_mtime_ns for path in [folder, *folder.iterdir()]} == before
 
 

@@ -2,6 +2,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +115,60 @@ def test_slot_seconds_are_processors_times_time(tmp_path: Path) -> None:
     assert read(tmp_path).slot_seconds == 4 * 2 + 2 * 3
 
 
+def test_of_a_run_that_was_resumed_the_earlier_outcome_is_not_shown_and_the_time_between_costs_nothing(
+    tmp_path: Path,
+) -> None:
+    """The outcome stays in the folder until the run that goes on has one of its own."""
+    write_run(tmp_path, ticks=0)
+    ticks = [{"at_s": 10.0, "running": {"rank": 2}}, {"at_s": 14.0, "running": {"rank": 2}}]
+    (tmp_path / "ticks.jsonl").write_text("".join(json.dumps(tick) + "\n" for tick in ticks))
+    (tmp_path / "control.json").write_text(json.dumps({"started_s": 9.0}))
+    (tmp_path / "outcome.json").write_text(json.dumps({"began_s": 10.0, "seconds": 5.0, "slo_kept": 1.0}))
+    record, heard = read(tmp_path), list[str]()
+    record.publish = lambda kind, document: heard.append(kind)
+    assert run_document(record)["outcome"]["slo_kept"] == 1.0
+    (tmp_path / "control.json").write_text(json.dumps({"started_s": 1000.0}))
+    with (tmp_path / "ticks.jsonl").open("a") as log:
+        log.write('{"at_s": 1002.0, "running": {"rank": 3}}\n{"at_s": 1003.0}\n')
+    record.look()
+    assert heard == ["control", "tick", "tick"]
+    assert run_document(record)["outcome"] is None
+    assert record.slot_seconds == 4 * 2 + 1 * 3
+    again = read(tmp_path)
+    assert run_document(again)["outcome"] is None
+    assert again.slot_seconds == record.slot_seconds
+    (tmp_path / "outcome.json").write_text(json.dumps({"began_s": 1001.0, "seconds": 5.0, "slo_kept": 0.5}))
+    record.look()
+    assert heard[3:] == ["outcome"]
+    assert run_document(record)["outcome"]["slo_kept"] == 0.5
+
+
+def test_an_attached_application_is_over_once_no_query_of_it_runs_or_its_driver_is_gone(tmp_path: Path) -> None:
+    node = {"name": "clicks", "reads": ["in"], "writes": ["out"]}
+    pipeline = {"name": "app", "attached": True, "sources": ["in"], "kept": ["out"]}
+    lock = tmp_path / "lock"
+    lock.touch()
+    for active, alive in ((True, True), (True, False), (False, True)):
+        (tmp_path / "pipeline.json").write_text(json.dumps({**pipeline, "nodes": [{**node, "active": active}]}))
+        with holding(lock) if alive else nullcontext():
+            assert run_document(read(tmp_path))["over"] is not (active and alive)
+    write_run(tmp_path / "ours", ticks=1)
+    assert run_document(read(tmp_path / "ours"))["over"] is False
+
+
+@contextmanager
+def holding(lock: Path) -> Iterator[None]:
+    """Another process holds the lock, as a driver does."""
+    code = "import fcntl, sys; f = open(sys.argv[1], 'r+b'); fcntl.lockf(f, fcntl.LOCK_EX); print(); sys.stdin.read()"
+    words = [sys.executable, "-c", code, str(lock)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdin is not None
+        other.stdout.readline()
+        yield
+        other.stdin.close()
+
+
 def test_what_is_stacked_adds_up_to_the_processors_there_were(tmp_path: Path) -> None:
     record = read(write_run(tmp_path, ticks=450))
     document = series_document(record, 0, 4e9, 60, None)
@@ -168,19 +226,32 @@ def test_a_query_that_comes_later_is_drawn_and_its_past_read(tmp_path: Path) -> 
         ("pipeline.json", '{"nodes": [{"name": "other"}]}'),
     ],
 )
-def test_a_damaged_entry_does_not_end_the_polling(tmp_path: Path, name: str, text: str) -> None:
+def test_a_damaged_entry_does_not_end_the_polling(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
     node = {"name": "rank", "reads": ["s"], "writes": ["rank"]}
     (tmp_path / "pipeline.json").write_text(json.dumps({"name": "p", "sources": ["s"], "nodes": [node], "kept": []}))
-    record = Record(tmp_path)
+    record, looks = Record(tmp_path), list[bool]()
+    look = record.look
+
+    def counted() -> bool:
+        looks.append(look())
+        return looks[-1]
+
+    monkeypatch.setattr(record, "look", counted)
+
+    async def until(done: Callable[[], bool]) -> None:
+        async with asyncio.timeout(60):
+            while not done():
+                await asyncio.sleep(0.02)
 
     async def shown() -> None:
         async with Watching(record, News()).running():
             (tmp_path / name).write_text(text)
-            await asyncio.sleep(0.4)
+            before = len(looks)
+            await until(lambda: len(looks) >= before + 2)
             with (tmp_path / "ticks.jsonl").open("a") as file:
                 file.write('{"at_s": 2.0, "running": {"rank": 3}}\n')
-            await asyncio.sleep(0.4)
+            await until(lambda: record.tick is not None and record.tick["at_s"] == 2.0)
 
     asyncio.run(shown())
-    assert record.tick is not None
-    assert record.tick["at_s"] == 2.0

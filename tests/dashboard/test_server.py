@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -12,6 +13,8 @@ import pytest
 from tests.dashboard.sample_run import BEGAN_S, SampleRun, write_run
 
 from sluicegate.dashboard.child import Dashboard
+
+get = partial(httpx.get, timeout=60)  # a busy machine takes longer than httpx waits by itself
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +115,7 @@ def test_files_that_come_later_are_told_too(tmp_path: Path) -> None:
     with Dashboard(folder) as beside, httpx.stream("GET", f"{beside.url}api/events", timeout=30) as answer:
         heard = events(answer)
         assert next(heard)["event"] == "refetch"
-        assert httpx.get(f"{beside.url}api/run").json()["tick"] is None
+        assert get(f"{beside.url}api/run").json()["tick"] is None
         for name, kind in (("control.json", "control"), ("what_if.json", "what_if"), ("fleet.jsonl", "fleet")):
             shutil.copy(made / name, folder)
             assert next(heard)["event"] == kind

@@ -156,6 +156,18 @@ def test_a_ramp_is_followed() -> None:
     assert abs(forecast.mean_per_s[-1] - ramp[1952]) < abs(ramp[1949] - ramp[1952])
 
 
+@pytest.mark.parametrize("noise", [0.01, 0.03, 0.1])
+def test_a_jump_in_a_young_load_is_not_taken_for_growth_that_goes_on(noise: float) -> None:
+    rng = np.random.default_rng(1)
+    shape = np.array([300.0] * 6 + [500.0, 700.0] + [900.0] * 8)
+    means = []
+    for _ in range(20):
+        forecast = Calibrated().forecast(learned(shape * (1 + noise * rng.standard_normal(len(shape)))), 2)
+        assert forecast is not None
+        means.append(forecast.mean_per_s.max())
+    assert np.mean(means) < 1.12 * 900.0
+
+
 def test_a_minute_that_jumps_every_hour_is_expected_to() -> None:
     rng = np.random.default_rng(5)
     hits = (np.arange(6000) % 60 == 30) & (rng.random(6000) < 0.5)

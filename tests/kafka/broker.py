@@ -7,7 +7,8 @@ import signal
 import sys
 from pathlib import Path
 
-from sluicegate.lab.chaos.broker import Broker, free_port
+from sluicegate.lab.chaos.broker import Broker
+from sluicegate.spark.cluster.daemons import free_port
 
 __all__ = ["Broker", "free_port"]
 

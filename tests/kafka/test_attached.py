@@ -270,7 +270,8 @@ def test_the_load_is_what_comes_to_the_broker(story: Story) -> None:
 
 def test_rows_behind_are_known_by_partition_while_a_batch_runs(story: Story) -> None:
     assert story.behind == story.behind_true >= 30
-    assert sorted(one.lag for one in story.held) == [0, 10, 10, 10]
+    missed = story.behind_true - 30  # of the first rows, one a partition: the batch may have begun before they all came
+    assert sorted(one.lag for one in story.held) == [0, *[10] * (FED - missed), *[11] * missed]
 
 
 def test_a_partition_whose_rows_wait_is_stuck_and_one_without_rows_is_idle(story: Story) -> None:

@@ -152,6 +152,13 @@ def test_an_edge_keeps_its_place(kafka: Broker, tmp_path: Path) -> None:
         KafkaEdge(folder, KafkaTopic(kafka.address, "another")).create(schema)
 
 
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"topic": "another", "sum": "0123456789abcdef"}'])
+def test_a_spoiled_record_of_its_topic_is_one_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "kafka.json").write_text(text, encoding="utf-8")
+    with pytest.raises(EdgeSpoiled, match=r"^edge \S+: \S+kafka.json [^\n]+$"):
+        KafkaEdge(tmp_path, KafkaTopic("127.0.0.1:9", "words")).create("{}")
+
+
 def test_a_broker_that_is_down_at_the_start_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sluicegate.spark.kafka.edge._ANSWER_S", 1.0)
     with pytest.raises(EnvironmentLacks, match=r"no Kafka edge 'words' at 127.0.0.1:9: .*start the broker"):

@@ -21,6 +21,7 @@ from sluicegate.lab.running.load import constant
 from sluicegate.lab.running.outcome import Outcome
 from sluicegate.lab.running.run_realtime import Kafka, read_back, run_realtime
 from sluicegate.runlog.layout import Layout
+from sluicegate.spark.cluster.waiting import wait_until
 from sluicegate.spark.controller import Control
 from sluicegate.spark.edges.topic import KafkaTopic
 from sluicegate.spark.kafka.connector import add_connector
@@ -75,6 +76,10 @@ def test_every_row_is_in_the_sink_once_though_the_stages_grow_and_shrink(
             want = {"screen": 1, "score": k}
             running.set_plan(want)
             running.wait_for(want)
+        # a batch is counted at its end
+        assert wait_until(
+            lambda: any(sum((one["counted"] or {}).values()) for one in lines_of(running.layout.stages)), 60.0, 0.1
+        )
         ended.set()
         sending.join()
         feed.flush()

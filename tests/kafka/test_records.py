@@ -76,3 +76,16 @@ def test_records_that_are_not_all_there_are_refused(at: KafkaTopic) -> None:
 def test_names_that_no_topic_can_have_are_refused() -> None:
     with pytest.raises(BadInput, match="Kafka topic is 'a b'"):
         KafkaTopic("localhost:9092", "a b")
+
+
+def test_a_row_that_kafka_does_not_take_is_told_with_the_setting_that_allows_it() -> None:
+    nowhere = KafkaTopic("127.0.0.1:1", "records")
+    with pytest.raises(BadInput, match=r"a row is larger .* topic 'records': raise message.max.bytes"):
+        sent(nowhere, ["x" * 3_000_000])
+
+
+def test_a_row_that_the_topic_does_not_take_is_told_likewise(kafka: Broker) -> None:
+    wide = KafkaTopic(kafka.address, "narrow", partitions=1, settings=(("message.max.bytes", "9000000"),))
+    make_topic(wide)
+    with pytest.raises(BadInput, match=r"a row is larger .* topic 'narrow': raise message.max.bytes"):
+        sent(wide, ["x" * 3_000_000])

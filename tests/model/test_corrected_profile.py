@@ -31,7 +31,7 @@ def test_a_plan_takes_rates_as_observed_and_says_why() -> None:
     after = Mba().propose(None, situation_at(observed(50.0), 100.0))[1]
     assert before.processors["a"] == 2
     assert after.processors["a"] == 3  # a full slot does 60/s now, one thread 40/s
-    assert any("measured at 100/s a task, observed 50/s" in reason for reason in after.reasons)
+    assert any("measured at 100 rows/s a task, observed 50 rows/s" in reason for reason in after.reasons)
 
 
 def test_a_profile_that_knows_no_rate_of_its_own_is_never_corrected() -> None:

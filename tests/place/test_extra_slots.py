@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluicegate.domain import Bundle, Edge, Operator, Placement, Topology, Vm
-from sluicegate.errors import BadInput, Infeasible
+from sluicegate.errors import Infeasible
 from sluicegate.place.dsm import Dsm
+from sluicegate.place.es_stream import EsStreamPlacer
 from sluicegate.place.extra_slots import place_with_extra_slots
 from sluicegate.place.placer import DoesNotFit, Placer
 from sluicegate.place.rsm import Rsm
@@ -72,25 +73,15 @@ def test_the_mapper_sees_the_slots_asked_for_while_whole_vms_are_rented() -> Non
     assert len(found.slots) == 7
 
 
-def test_the_bound_is_kept_and_the_last_reason_given() -> None:
-    with pytest.raises(Infeasible, match=r"never does not map on 2 \+ 3 slots, allow more: not on 5 slots"):
-        place_with_extra_slots(Never(), ONE, [], slots=2, most_extra=3)
-
-
-def test_no_extra_slot_allowed_means_the_planned_slots_or_nothing() -> None:
-    with pytest.raises(Infeasible):
-        place_with_extra_slots(Sam(), ONE, [Bundle("a", 1, 0.6, 0.1)] * 2, slots=1, most_extra=0)
+def test_the_search_ends_and_the_last_reason_is_given() -> None:
+    with pytest.raises(Infeasible, match=r"never maps these bundles on none of 2 to 9 slots, .+: not on 9 slots"):
+        place_with_extra_slots(Never(), ONE, [], slots=2)
 
 
 @pytest.mark.parametrize("placer", [Sam(), Rsm()], ids=lambda placer: placer.name)
 def test_what_fits_on_no_fleet_is_refused_at_once(placer: Sam | Rsm) -> None:
     with pytest.raises(Infeasible, match="on no fleet"):
         place_with_extra_slots(placer, ONE, [Bundle("a", 1, 0.1, 1.5)], slots=2)
-
-
-def test_a_negative_bound_is_refused() -> None:
-    with pytest.raises(BadInput, match="most_extra"):
-        place_with_extra_slots(Sam(), ONE, [], slots=1, most_extra=-1)
 
 
 def test_no_slots_planned_for_a_thread_are_extra_slots() -> None:
@@ -101,3 +92,11 @@ def test_many_extra_slots_are_found_without_trying_each() -> None:
     threads = [Bundle("a", 1, 0.51, 0.1)] * 20_000
     found = place_with_extra_slots(Sam(), ONE, threads, slots_for(threads))
     assert found.extra_slots == 9_800
+
+
+@pytest.mark.parametrize("per_slot", [1, 3])
+def test_instances_that_use_little_get_the_slots_that_es_stream_gives_them(per_slot: int) -> None:
+    small = [Bundle("a", 1, 0.05, 0.01)] * 6 + [Bundle("b", 1, 0.05, 0.01)] * 6
+    found = place_with_extra_slots(EsStreamPlacer(per_slot), ONE, small, slots_for(small))
+    assert len(found.slots) == 12 / per_slot
+    assert found.extra_slots == 12 / per_slot - 1

@@ -157,3 +157,28 @@ def test_bad_rules_are_refused() -> None:
         OnlineRules(most_moves=-1)
     with pytest.raises(BadInput, match="most_load"):
         OnlineRules(most_load=1.5)
+
+
+def test_a_slow_node_loses_its_instance_though_it_is_loaded_less_and_gets_none_for_it() -> None:
+    # n2 is three times slower; its other slots are free, so that it is the least loaded of all
+    loads = {("a", "n0/1"): 0.3, ("b", "n0/2"): 0.9, ("a", "n1/1"): 0.3, ("b", "n1/2"): 0.9, ("a", "n2/1"): 0.9}
+    speeds = {"n0": 1.0, "n1": 1.0, "n2": 1 / 3}
+    found = redeploy(TOPOLOGY, deployed([6, 6, 6], loads), Measured(loads, speeds=speeds), late=True)
+    (move,) = found.moves
+    assert (move.operator, move.origin) == ("a", "n2/1")
+    assert "90% of a slot; its node is 15% loaded, the other 25%" in move.reason
+
+
+def test_the_next_call_does_not_undo_what_an_edge_has_brought_together() -> None:
+    before = {("a", "n0/1"): 0.4, ("b", "n1/1"): 0.4}
+    edges = {("a", "b"): 1000.0}
+    joined = redeploy(TOPOLOGY, deployed([2, 2], before), Measured(before, edges), late=True)
+    after = {("a", "n0/1"): 0.4, ("b", joined.moves[0].target): 0.4}
+    again = redeploy(TOPOLOGY, joined.placement, Measured(after, edges), late=True)
+    assert again.moves == ()
+
+
+def test_nothing_is_packed_while_a_goal_is_missed() -> None:
+    loads = {("a", "n0/1"): 0.1, ("a", "n1/1"): 0.1}
+    assert redeploy(TOPOLOGY, deployed([2, 2], loads), Measured(loads), late=True).moves == ()
+    assert redeploy(TOPOLOGY, deployed([2, 2], loads), Measured(loads), late=False).moves

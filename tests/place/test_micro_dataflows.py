@@ -1,7 +1,8 @@
 """The figures of model-driven scheduling for its micro dataflows, from its task measurements (shares above idle).
 
-With SLUICEGATE_TASK_TABLE set to the path of a task table (columns as in benchmarks/slots_of_the_micro_dataflows.py)
-the same claims are held against its ``net`` rows too.
+With SLUICEGATE_TASK_TABLE set to the path of a task table (a CSV file with the columns task, threads,
+peak_rate_tuples_per_s, cpu_pct, mem_pct, reading) the same claims are held against the rows whose reading begins with
+``net`` too.
 """
 
 from __future__ import annotations

@@ -111,6 +111,19 @@ def test_while_late_the_ends_of_the_busiest_edge_come_together() -> None:
     assert mc(replace(seen, now_s=105.0), memory, a=1, b=1)[1].reasons == (), "what a move gained is measured first"
 
 
+def test_the_next_move_waits_for_a_batch_at_the_new_places_however_long_batches_take() -> None:
+    seen = replace(
+        ground(THREE, ("h1",), ("h2",)), late=True, loads={"a": (0.5,), "b": (0.2,)}, edges_per_s={("a", "b"): 900.0}
+    )
+    memory, moved = mc(replace(seen, ended={"a": 1, "b": 1}), a=1, b=1)
+    crowded = replace(seen, places=moved.places, loads={"a": (0.95,), "b": (0.9,)}, ended={"a": 3, "b": 0})
+    found = []
+    for look, ended in enumerate((0, 1, 0, 1)):
+        memory, moved = mc(replace(crowded, now_s=200.0 + 30 * look, ended={"a": 3, "b": ended}), memory, a=1, b=1)
+        found.append(bool(moved.reasons))
+    assert found == [False, False, False, True], "the batch under way then, and one more"
+
+
 def test_while_on_time_and_idle_cold_instances_are_packed_and_nodes_released() -> None:
     roomy = {"h1": 4, "h2": 2, "h3": 2}
     seen = replace(ground(roomy, ("h1", "h2"), ("h1", "h3")), loads={"a": (0.1, 0.02), "b": (0.1, 0.02)})

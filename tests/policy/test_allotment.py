@@ -21,7 +21,7 @@ from sluicegate.domain import (
 )
 from sluicegate.errors import BadInput
 from sluicegate.model.task_profile import ROUNDING, rate_per_s
-from sluicegate.policy.allotment import slots_for, whole_units
+from sluicegate.policy.allotment import bundles_of, slots_for, whole_units
 from sluicegate.policy.papers.lsa import Lsa
 from sluicegate.policy.papers.mba import Mba
 
@@ -137,7 +137,7 @@ def test_threads_raised_to_the_least_each_take_their_share_of_the_rate(planner: 
 def test_every_proposal_says_why_with_numbers(planner: Lsa | Mba) -> None:
     _, made = planner.propose(None, situation(45.0, 45.0))
     assert f"{made.slots} slots = ceil(max(CPU" in made.reasons[0]
-    assert made.reasons[1].startswith("blob: 45/s by ")
+    assert made.reasons[1].startswith("blob: 45 rows/s by ")
 
 
 @either
@@ -177,3 +177,10 @@ def test_whole_units_and_the_rest_make_up_the_rate(rate: float, unit: float, mos
     # a rest below ROUNDING of a unit is none
     assert count * unit + rest == pytest.approx(rate, rel=1e-6, abs=2 * ROUNDING * unit)
     assert count == most or rest < unit * (1 + 1e-6)
+
+
+def test_a_million_threads_of_an_operator_are_one_bundle_a_million_times() -> None:
+    one = Topology("t", (Operator("a", 9.0),), (Edge("source", "a"),))
+    bundles = bundles_of(one, {"a": 1_000_000})
+    assert len(bundles) == 1_000_000
+    assert bundles[0] is bundles[-1], "a million objects take seconds"

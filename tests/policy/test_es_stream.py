@@ -73,7 +73,7 @@ def test_the_first_call_acts_at_once() -> None:
 def test_a_change_within_the_trigger_is_held() -> None:
     before, after = follow(chain(100.0), (0, 1000), (60, 1150))
     assert after.processors == before.processors
-    assert after.reasons == ("held: input 1,000 -> 1,150 rows/s (+15%), within 20%",)
+    assert after.reasons == ("held: input 1,000 rows/s -> 1,150 rows/s (+15%), within 20%",)
 
 
 @pytest.mark.parametrize("rate", [1500.0, 500.0, 0.0])

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sluicegate.domain import (
@@ -168,6 +168,7 @@ rates = st.floats(0.5, 3000.0)
 
 @settings(max_examples=60)
 @given(st.lists(rates, min_size=1, max_size=5), st.floats(0, 5000), st.integers(5, 60), st.integers(1, 20))
+@example([2.0], 5e-324, 5, 1)
 def test_limits_are_always_kept(services: list[float], rate: float, budget: int, most: int) -> None:
     names = [f"op{i}" for i in range(len(services))]
     edges = [Edge("source", "op0"), *(Edge(a, b) for a, b in pairwise(names))]
@@ -318,6 +319,18 @@ def test_shares_are_withdrawn_once_the_instances_are_equally_fast_again() -> Non
         observed = replace(even.observation, operators={"count": told})
         memory, proposal = POLICY.propose(memory, replace(even, observation=observed))
         assert ("count" in proposal.shares) == kept
+
+
+def test_rows_are_redirected_among_as_many_instances_as_the_limits_allow() -> None:
+    """Where no instance can be added, sharing rows out is all that is left."""
+    topology = top_n()
+    running = dict.fromkeys(topology.names, 2)
+    uneven = seen(topology, 5000.0, running, {"count": (400.0, 10.0)})
+    short = replace(uneven, limits=Limits(most=2))
+    memory, proposal = POLICY.propose(McStreamMemory({**running, "count": 9}, {}, running), short)
+    assert memory is not None
+    assert memory.wanted["count"] > proposal.processors["count"] == 2
+    assert proposal.shares["count"][0] < proposal.shares["count"][1]
 
 
 def test_without_the_instance_level_what_runs_stays_and_rows_go_out_equally() -> None:

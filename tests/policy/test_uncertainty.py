@@ -259,7 +259,7 @@ def test_an_application_that_does_not_scale_runs_on_one_machine() -> None:
 
 def test_the_reason_carries_the_numbers() -> None:
     reason, curve = decided(Uncertainty(5, training=NOISY), situation(1.0, ahead(1000.0, 100.0))).reasons
-    assert "above 1000 rows/s (forecast 2 steps ahead, sd 100 rows/s)" in reason
+    assert "above 1,000 rows/s (forecast 2 steps ahead, sd 100 rows/s)" in reason
     assert "wanted 0.95" in reason
     assert "(chosen by training error), fitted to 5 samples of 3, 4, 6, 8, 24 machines, 0 of them learned" in curve
     assert curve.startswith("model ")

@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from tests.report.recorded import BEGAN_S, attach_to, write_run
+from tests.report.recorded import BEGAN_S, attach_to, tick, write_run
 
 from sluicegate.report.run_page import run_page
 from sluicegate.report.topology_picture import topology_picture
@@ -76,6 +76,40 @@ def test_lines_look_as_their_key_says_also_where_a_quantile_is_promised(folder: 
     (folder / "outcome.json").write_text(json.dumps({**outcome, "goal": {"p95": 5.0}}))
     latency = run_page(read_record(folder)).split("<h2>Latency</h2>")[1].split("</svg>")[0]
     assert re.findall(r'class="line (main|thin)"', latency) == ["main", "thin"]
+
+
+def test_a_promise_of_a_quantile_has_its_late_ticks_on_the_line_of_that_quantile(folder: Path) -> None:
+    control = json.loads((folder / "control.json").read_text())
+    (folder / "outcome.json").unlink()
+    for what in ("mean", "p95"):
+        (folder / "control.json").write_text(json.dumps({**control, "bounds": {what: 4.0}}))
+        latency = run_page(read_record(folder)).split("<h2>Latency</h2>")[1].split("</svg>")[0]
+        lines = re.findall(r'class="line (?:main|thin)" points="(.*?)"', latency)
+        mean, p95 = (set(points.split()) for points in lines)
+        late = {f"{x},{y}" for x, y in re.findall(r'class="late" cx="(.*?)" cy="(.*?)"', latency)}
+        assert late
+        assert late <= (mean if what == "mean" else p95)
+
+
+def test_a_run_of_hours_is_told_in_hours_and_one_of_weeks_has_few_times_below_its_pictures(folder: Path) -> None:
+    told = json.loads((folder / "outcome.json").read_text())
+    (folder / "outcome.json").write_text(json.dumps({**told, "seconds": 3725.0}))
+    assert "1:02:05 h in all" in run_page(read_record(folder))
+    (folder / "outcome.json").write_text(json.dumps({**told, "seconds": 95.0}))
+    assert "1:35 min in all" in run_page(read_record(folder))
+    with (folder / "ticks.jsonl").open("a") as log:
+        log.write(json.dumps({**tick(120.0), "at_s": BEGAN_S + 40 * 86_400.0}) + "\n")
+    load = run_page(read_record(folder)).split("<h2>Load</h2>")[1].split("</svg>")[0]
+    assert len(re.findall(r'text-anchor="middle">\d+:00:00<', load)) in range(4, 11)
+
+
+def test_the_axis_of_a_small_load_has_different_numbers(folder: Path) -> None:
+    lines = [json.loads(line) for line in (folder / "ticks.jsonl").read_text().splitlines()]
+    small = [{**line, "arrivals_per_s": line["arrivals_per_s"] / 400.0, "forecast": None} for line in lines]
+    (folder / "ticks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in small))
+    load = run_page(read_record(folder)).split("<h2>Load</h2>")[1].split("</svg>")[0]
+    numbers = re.findall(r'text-anchor="end">(.*?)<', load)
+    assert numbers == ["0", "0.5", "1", "1.5", "2", "2.5"]
 
 
 def test_a_folder_of_an_older_sluicegate_still_gives_a_page(folder: Path) -> None:

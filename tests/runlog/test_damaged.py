@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from sluicegate.domain.births import Births
 from sluicegate.errors import BadInput
 from sluicegate.runlog.batch_log import BatchRecord, Tail, append_line, records_of
 from sluicegate.runlog.failures import Failing, read_failures
+from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.plan_file import OperatorPlan, PlanFile, PlanInForce
 from sluicegate.runlog.run_record import read_record
 
@@ -98,3 +100,9 @@ def test_failures_without_times_are_none(changed: dict[str, object], tmp_path: P
     assert [found.line(5.0) for found in read_failures(path)]
     path.write_text(json.dumps({"operators": [one | changed]}))
     assert read_failures(path) == ()
+
+
+def test_a_pipe_in_place_of_a_file_keeps_no_reader_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "plan.json")
+    assert read_if_there(tmp_path / "plan.json") == ""
+    assert PlanFile(tmp_path / "plan.json").read() == PlanInForce()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,6 +62,36 @@ def test_a_second_process_is_told_who_has_the_folder(tmp_path: Path) -> None:
     with locked(Layout(tmp_path)):
         assert f"already (process {os.getpid()})" in refused(tmp_path)
     locked(Layout(tmp_path)).close()
+
+
+def test_a_lock_file_deleted_as_left_over_lets_no_second_pipeline_in(tmp_path: Path) -> None:
+    with locked(Layout(tmp_path)):
+        (tmp_path / "lock").unlink()
+        with pytest.raises(BadInput, match=r"runs in .* already, and its file `lock` was deleted"):
+            check_free(tmp_path)
+        assert "already, and its file `lock` was deleted: stop it" in refused(tmp_path)
+        with pytest.raises(BadInput, match="already"):  # with the file that the refused one left
+            check_free(tmp_path)
+    check_free(tmp_path)
+    locked(Layout(tmp_path)).close()
+
+
+def test_a_folder_that_is_deleted_moved_or_replaced_under_its_pipeline_is_noticed(tmp_path: Path) -> None:
+    folder, aside = tmp_path / "run", tmp_path / "aside"
+    with locked(Layout(folder)) as lock:
+        lock.check()
+        folder.rename(aside)
+        with pytest.raises(BadInput, match="run was deleted or moved while its pipeline ran: stopped"):
+            lock.check()
+        folder.mkdir()  # as writers of this pipeline make missing folders anew
+        with pytest.raises(BadInput, match="run was deleted or moved while its pipeline ran: stopped"):
+            lock.check()
+        Layout(folder).description.write_text("{}")
+        with pytest.raises(BadInput, match="run was replaced by another folder while"):
+            lock.check()
+        shutil.rmtree(folder)
+        aside.rename(folder)
+        lock.check()
 
 
 @pytest.mark.parametrize("planted", ["a file", "a loop", "a link to nowhere"])

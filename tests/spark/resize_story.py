@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -42,6 +42,8 @@ LINES_A_TABLE = 40
 NEWS_S = 0.5
 """How long the driver may take to hear of a task that has ended."""
 KILLS = 2
+GONE = "executor_127.0.0.99_99"
+SPREAD_S = 40.0
 SIZES = {
     "spark.driver.memory": "512m",
     "spark.executor.memory": "512m",
@@ -150,7 +152,11 @@ def on_a_cluster(spark: SparkSession, nodes: LocalNodes, folder: Path) -> dict[s
                 killed.append(killed_at_work(executors, spark.sparkContext.applicationId))
                 more_batches(running)
             failed -= executors.failed_tasks()
-            seen["placed"] = placed(spark, running, sorted({executor.host for executor in executors.all()}))
+            hosts = sorted({executor.host for executor in executors.all()})
+            seen["placed"] = placed(spark, running, hosts)
+            # all its state is on one of them now
+            seen["spread"] = ran_on(spark, running, {}, hosts)
+            seen["beside_a_gone_one"] = ran_on(spark, running, {"count": (hosts[0], GONE)}, hosts)
             seen["back"] = resized(executors, 1)
             seen["last_host"] = refused_to_drain_the_last(executors)
             more_batches(running)
@@ -172,8 +178,17 @@ def placed(spark: SparkSession, running: Running, hosts: list[str]) -> list[dict
         more_batches(running)
         wait_until(partial(both_ran, spark, newest), PATIENCE_S, 0.1)
         found += [{"split": [split], "count": [count]}, tasks_ran_on(spark, newest)]
-    running.place({})
     return found
+
+
+def ran_on(spark: SparkSession, running: Running, places: Mapping[str, tuple[str, ...]], hosts: list[str]) -> list[str]:
+    """The hosts where tasks of the stateful operator run within ``SPREAD_S``, which is below Spark's own wait."""
+    running.place(places)
+    more_batches(running)
+    newest = max(job.jobId() for job in jobs(spark))
+    wait_until(lambda: tasks_ran_on(spark, newest).get("count") == hosts, SPREAD_S, 0.1)
+    running.place({})
+    return tasks_ran_on(spark, newest).get("count", [])
 
 
 def both_ran(spark: SparkSession, after: int) -> bool:

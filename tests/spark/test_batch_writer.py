@@ -10,6 +10,7 @@ import pytest
 from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.edges.edge import DurableEdge
 from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.edges.seal import sealed
 from sluicegate.spark.edges.spoiled import EdgeSpoiled
 from sluicegate.spark.pipeline import batch_writer
 from sluicegate.spark.pipeline.batch_writer import BatchWriter, _told_sums
@@ -58,6 +59,16 @@ def test_a_spoiled_commit_record_is_refused_as_long_as_its_batch_may_run_again(t
     (made.checkpoint / "commits").mkdir(parents=True)
     (made.checkpoint / "commits" / "7").write_text("v1\n{}")
     made.tidy()
+
+
+@pytest.mark.parametrize("path", ["data", "x.parquet", "data/../../../x/y", "/etc/x/passwd"])
+def test_a_commit_record_that_names_a_file_outside_its_edge_is_refused(tmp_path: Path, path: str) -> None:
+    made = writer(tmp_path, "a", "b")
+    record = tmp_path / "operators" / "op" / "commits" / "7.json"
+    record.parent.mkdir(parents=True)
+    record.write_text(sealed(json.dumps({"outputs": {"a": [[path, 3]], "b": []}})))
+    with pytest.raises(EdgeSpoiled, match="names a file outside its edge"):
+        made.tidy()
 
 
 def test_sums_that_two_attempts_of_a_task_tell_differently_are_computed_from_the_file(tmp_path: Path) -> None:

@@ -17,11 +17,12 @@ from tests.spark.other_user import as_nobody, needs_root
 from sluicegate.cli.cluster import app
 from sluicegate.errors import BadInput, EnvironmentLacks
 from sluicegate.spark.cluster.java import find_java, spark_home
-from sluicegate.spark.cluster.page import executors_of, master_page
 from sluicegate.spark.cluster.secret import page_password, properties_file
 from sluicegate.spark.cluster.standalone import Cluster
 from sluicegate.spark.cluster.state import default_folder, read_state
+from sluicegate.spark.cluster.status import executors_of, master_page
 from sluicegate.spark.cluster.waiting import wait_until
+from sluicegate.spark.ground import ground_of
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +85,17 @@ def test_a_worker_that_died_is_told_and_made_good_by_up(cluster: Cluster, capsys
     assert found.note == "was up already; 1 worker(s) added"
     assert [worker.name for worker in found.workers] == ["worker-2", "worker-3"]
     assert found.healthy
+
+
+@pytest.mark.slow
+def test_a_node_that_a_pipeline_adds_is_as_large_as_the_others(cluster: Cluster) -> None:
+    nodes = ground_of(f"cluster:{cluster.folder}", "1:4").nodes
+    assert nodes is not None
+    (added,) = nodes.start(1)
+    status = cluster.status()
+    assert status is not None
+    assert {(worker.cores, worker.memory_mb) for worker in status.workers} == {(1, 512)}
+    nodes.stop([added])
 
 
 def submitted(java_options: list[str], cluster: Cluster, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -92,6 +92,16 @@ def test_more_load_brings_more_processors_and_less_brings_them_back(pipeline: Pi
     assert pipeline.k < busy
 
 
+def test_a_batch_takes_no_more_than_the_promise_leaves_time_for(pipeline: Pipeline) -> None:
+    """Else a backlog becomes one batch of minutes, in which new processors are idle."""
+    drive(pipeline, CONTROL, [50] * 5 + [350] * 20)
+    planned = PlanFile(pipeline.layout.plan).read().of("work")
+    took_s = OVERHEAD_S + PER_TASK_S * planned.processors + planned.most_rows / (MU_PER_S * planned.processors)
+    assert 2.0 < took_s < 3 * 2.0
+    drive(pipeline, replace(CONTROL, slo=()), [350] * 5, at_s=2000.0)
+    assert PlanFile(pipeline.layout.plan).read().of("work").most_rows == OperatorPlan().most_rows
+
+
 def test_every_move_is_logged_with_its_reasons(pipeline: Pipeline) -> None:
     drive(pipeline, CONTROL, [50] * 5 + [350] * 20)
     moves = [json.loads(line) for line in pipeline.layout.decisions.read_text().splitlines()]
@@ -305,6 +315,23 @@ def test_executors_that_do_not_come_are_said_with_the_reason_and_the_loop_goes_o
     assert seen[1].overdue == (said,)
 
 
+def test_as_many_executors_as_before_are_wanted_while_none_are_reported(pipeline: Pipeline) -> None:
+    """As while a node starts, which may take minutes: fewer would be drained for no reason."""
+    controller = Controller(pipeline.layout, CONTROL)
+    for now_s in range(1000, 1020):
+        fleet = FleetSeen(Shape(2, 1, 4), (ExecutorSeen("h1", 2),), None, 1)
+        pipeline.layout.fleet_seen.write_text(json.dumps({"at_s": float(now_s), **asdict(fleet)}))
+        pipeline.second(float(now_s), 350)
+        controller.step(float(now_s))
+    wanted = PlanFile(pipeline.layout.plan).read().executors
+    assert wanted is not None
+    assert wanted > 1
+    for now_s in range(1020, 1060):  # the last report is too old by now
+        pipeline.second(float(now_s), 350)
+        controller.step(float(now_s))
+    assert PlanFile(pipeline.layout.plan).read().executors == wanted
+
+
 def test_shares_are_withdrawn_once_the_policy_asks_for_none(pipeline: Pipeline) -> None:
     PlanFile(pipeline.layout.plan).write(PlanInForce(1, {"work": OperatorPlan(2, shares=(0.7, 0.3))}))
     drive(pipeline, CONTROL, [100] * 5)
@@ -363,3 +390,22 @@ def test_a_killed_controller_is_started_again_and_the_plan_stays(pipeline: Pipel
         assert supervisor.process.pid != first
         assert supervisor.deaths == [-signal.SIGKILL]
         assert pipeline.layout.plan.read_text() == before
+
+
+def test_a_controller_killed_while_its_log_cannot_be_opened_is_started_once_it_can(pipeline: Pipeline) -> None:
+    """A disk that fails for some seconds: it had ended the thread that watches, so that nobody controlled any more."""
+    log = pipeline.layout.controller_log
+    with Supervisor(pipeline.layout, CONTROL) as supervisor:
+        first = supervisor.process
+        log.unlink()
+        log.mkdir()
+        first.kill()
+        time.sleep(2.5)
+        assert supervisor.process is first
+        assert supervisor.deaths == [-signal.SIGKILL], "one death, however often it is tried"
+        log.rmdir()
+        until = time.monotonic() + 60
+        while supervisor.process is first and time.monotonic() < until:
+            time.sleep(0.1)
+        assert supervisor.process is not first
+        supervisor.check()

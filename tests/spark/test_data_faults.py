@@ -90,6 +90,13 @@ def test_other_columns_declared_for_the_same_folder_are_refused(spark: SparkSess
     )
 
 
+@pytest.mark.parametrize("kind", ["varchar(5)", "array<struct<c: char(2)>>", "map<string, varchar(5)>"])
+def test_strings_of_a_limited_length_are_refused_where_they_are_declared(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    assert "give string in place of char and varchar" in refused(spark, simple(same, schema=f"v {kind}"), tmp_path)
+
+
 def test_a_null_that_code_cannot_take_stops_the_operator_and_says_where(spark: SparkSession, tmp_path: Path) -> None:
     plus = F.udf(lambda v: v + 1, "long")
     pipeline = simple(lambda frame: frame.withColumn("v", plus("v")), schema=SCHEMA, retry_for_s=0.0)

@@ -83,6 +83,14 @@ def test_an_operator_runs_where_it_is_placed_by_spark_s_own_task_metrics(seen: S
     assert (ran, ran_swapped) == (told, told_swapped)
 
 
+def test_state_that_one_executor_holds_alone_is_spread_over_all(seen: Seen) -> None:
+    assert len(seen["spread"]) == 2
+
+
+def test_no_task_waits_for_an_executor_that_is_gone(seen: Seen) -> None:
+    assert len(seen["beside_a_gone_one"]) == 2
+
+
 def test_more_executors_are_asked_for_and_come_on_all_nodes(seen: Seen) -> None:
     grown = seen["grown"]
     assert (grown["have"], grown["want"], grown["drained"], grown["refusal"]) == (1, 3, [], None)

@@ -112,6 +112,14 @@ TORN = (
 json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)
 """
 )
+DISK = (
+    OURS
+    + """Traceback (most recent call last):
+  File "/opt/lib/sluicegate/runlog/files.py", line 39, in write_whole
+    with owner_only_file(draft).open("w", encoding="utf-8") as file:
+{}
+"""
+)
 GONE = (
     OURS
     + """py4j.protocol.Py4JJavaError: An error occurred while calling o533.parquet.
@@ -139,6 +147,15 @@ Caused by: java.io.FileNotFoundException: File file:/runs/shop/edges/lines/data/
         (REFUSED_THEN, Fault.SERVICE),
         (BY_JAVA, Fault.MACHINE),
         (OURS + "OSError: [Errno 28] No space left on device\n", Fault.MACHINE),
+        (
+            DISK.format("OSError: [Errno 30] Read-only file system: '/runs/shop/edges/a/.3'"),
+            Fault.MACHINE,
+        ),
+        (DISK.format("OSError: [Errno 5] Input/output error"), Fault.MACHINE),
+        (DISK.format("PermissionError: [Errno 13] Permission denied: '/runs/shop/plan.json'"), Fault.MACHINE),
+        (DISK.format("OSError: [Errno 122] Disk quota exceeded"), Fault.MACHINE),
+        (GONE.replace("does not exist", "(Permission denied)"), Fault.MACHINE),
+        (WORKER + IN_CODE + "shop.Unpaid: Permission denied\n", Fault.CODE),
         (WORKER + IN_CODE + "MemoryError\n", Fault.MACHINE),
         ("Python worker failed to connect back.\n", Fault.MACHINE),
         (TORN, Fault.FOLDER),

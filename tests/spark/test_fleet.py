@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from collections.abc import Collection
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -28,10 +30,13 @@ from sluicegate.domain import (
 )
 from sluicegate.errors import BadInput
 from sluicegate.place.mc_stream import McStreamPlacer
+from sluicegate.runlog.batch_log import Tail
+from sluicegate.runlog.plan_file import PlanFile, PlanInForce
 from sluicegate.spark.act import fleet as fleet_module
-from sluicegate.spark.act.executors import leaving
-from sluicegate.spark.act.fleet import Fleet
+from sluicegate.spark.act.executors import Resize, leaving
+from sluicegate.spark.act.fleet import Ends, Fleet
 from sluicegate.spark.act.scheduler import Executor
+from sluicegate.spark.cluster.waiting import wait_until
 from sluicegate.spark.ground import ground_of
 
 PLACER = McStreamPlacer()
@@ -162,3 +167,77 @@ def test_a_disk_that_is_full_for_a_moment_does_not_end_the_following(tmp_path: P
     monkeypatch.setattr(Fleet, "_report", lambda self, *_: (_ for _ in ()).throw(OSError(28, "No space left")))
     with Fleet(Any, Shape(), tmp_path / "fleet.jsonl", tmp_path / "fleet.json"):  # type: ignore[arg-type]
         assert looked.wait(10)
+
+
+class Counted:
+    """Executors by their number: how many are there, and what was requested."""
+
+    def __init__(self) -> None:
+        self.here, self.requested = 1, list[int]()
+
+    def count(self) -> int:
+        return self.here
+
+    def all(self) -> tuple[Executor, ...]:
+        return tuple(Executor(str(n), "h", 1, 0, n, draining=False) for n in range(self.here))
+
+    def resize(self, want: int, reason: str, first: Collection[str] = ()) -> Resize:
+        self.requested.append(want)
+        return Resize(self.here, want, reason)
+
+    def wait_for(self, want: int, timeout_s: float) -> None: ...
+
+    def why_fewer(self, want: int) -> str:
+        return ""
+
+
+def following(tmp_path: Path) -> tuple[Fleet, Counted, PlanFile]:
+    """A fleet of 1 to 4 executors that has requested the 3 of its plan; one is there."""
+    executors: Any = Counted()
+    plan = PlanFile(tmp_path / "plan.json")
+    plan.write(PlanInForce(1, executors=3))
+    ends = Ends(plan, executors, list, lambda until_s: None)
+    fleet = Fleet(ends, Shape(1, 1, 4), tmp_path / "fleet.jsonl", tmp_path / "fleet.json")
+    for now_s in (0.0, 1.0):
+        fleet.step(now_s)
+    assert executors.requested == [3]
+    return fleet, executors, plan
+
+
+def test_a_plan_that_names_no_number_of_executors_takes_none_away(tmp_path: Path) -> None:
+    fleet, executors, plan = following(tmp_path)
+    executors.here = 3
+    plan.write(PlanInForce(2))
+    for now_s in (2.0, 3.0):
+        fleet.step(now_s)
+    assert executors.requested == [3]
+
+
+def test_executors_that_are_no_longer_wanted_before_they_came_are_not_waited_for(tmp_path: Path) -> None:
+    """Spark would start them later else, and the time until then would count as what executors take to start."""
+    fleet, executors, plan = following(tmp_path)
+    plan.write(PlanInForce(2, executors=1))
+    for now_s in (2.0, 3.0):
+        fleet.step(now_s)
+    assert executors.requested == [3, 1]
+    assert not any('"startup_s"' in line for line in Tail(tmp_path / "fleet.jsonl").lines())
+
+
+def test_executors_are_reported_while_a_node_takes_long_to_start(tmp_path: Path, monkeypatch: Any) -> None:
+    for pause in ("_EVERY_S", "_TELLS_EVERY_S"):
+        monkeypatch.setattr(fleet_module, pause, 0.02)
+    fleet, executors, _ = following(tmp_path)
+    path, begins, goes_on = tmp_path / "fleet.json", threading.Event(), threading.Event()
+
+    def starts_a_node(now_s: float) -> None:
+        begins.set()
+        assert goes_on.wait(30.0)
+
+    monkeypatch.setattr(fleet, "step", starts_a_node)
+    with fleet:
+        assert begins.wait(10.0)
+        executors.here = 2
+        assert wait_until(lambda: len(json.loads(path.read_text())["executors"]) == 2, 10.0, 0.02)
+        told = json.loads(path.read_text())
+        assert [one["warm"] for one in told["executors"]] == [True, False], "nobody has warmed the second yet"
+        goes_on.set()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pyspark.sql import DataFrame
 
@@ -33,6 +35,16 @@ def looped() -> Pipeline:
 def test_a_graph_comes_back_as_it_was_written() -> None:
     graph = graph_of(looped())
     assert RunningGraph.from_json(graph.to_json()) == graph
+
+
+@pytest.mark.parametrize("name", ["../../home/x", "..", "/etc", "a/b", "", ".hidden", "a\0b", "a\nb"])
+def test_a_description_whose_names_lead_out_of_the_folder_is_refused(name: str) -> None:
+    """Whoever repairs a folder that somebody gave to him deletes folders by these names."""
+    graph = graph_of(looped())
+    nodes = (replace(graph.nodes[0], name=name), *graph.nodes[1:])
+    for wrong in (replace(graph, nodes=nodes), replace(graph, sources=(name,)), replace(graph, kept=(name,))):
+        with pytest.raises(ValueError, match="which is no operator and no stream"):
+            RunningGraph.from_json(wrong.to_json())
 
 
 def test_a_loop_is_an_edge_that_leads_back() -> None:

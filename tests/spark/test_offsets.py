@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from sluicegate.spark.edges.offsets import (
     batch_range,
     between_batches,
@@ -11,7 +13,11 @@ from sluicegate.spark.edges.offsets import (
     last_batch,
     last_committed,
     only_timers,
+    state_partitions,
+    strays,
 )
+from sluicegate.spark.edges.spoiled import EdgeSpoiled
+from sluicegate.spark.kafka.offsets import planned
 
 
 def log(checkpoint: Path, batch: int, *sources: object) -> None:
@@ -90,3 +96,26 @@ def test_input_ends_the_waiting(tmp_path: Path) -> None:
 def test_a_query_that_has_planned_nothing_waits_for_no_timer(tmp_path: Path) -> None:
     assert not only_timers(checkpoint(tmp_path / "none", [], committed=0))
     assert not only_timers(checkpoint(tmp_path / "one", [0], committed=0))
+
+
+def test_offsets_that_are_no_text_say_nothing_here(tmp_path: Path) -> None:
+    """The check at the start refuses them in one line; until it has run nothing else may fail on them."""
+    log(tmp_path, 0, at("a", 1))
+    log(tmp_path, 1, at("a", 1))
+    (tmp_path / "offsets" / "1").write_bytes(b"v1\n\xfb\xff\x00\n\xfe")
+    assert state_partitions(tmp_path) is None
+    assert not only_timers(tmp_path)
+    assert planned(tmp_path, 1) == {}
+    with pytest.raises(EdgeSpoiled, match="changed or overwritten"):
+        ends(tmp_path, 1)
+
+
+def test_a_batch_planned_behind_a_gap_is_a_stray_and_one_that_comes_next_is_not(tmp_path: Path) -> None:
+    assert strays(tmp_path) == []
+    for batch in (0, 1, 5, 6):
+        log(tmp_path, batch, at("a", batch))
+    assert strays(tmp_path) == [], "nothing committed: which batches belong together is not known"
+    commit(tmp_path, 0)
+    assert strays(tmp_path) == [tmp_path / "offsets" / "5", tmp_path / "offsets" / "6"]
+    commit(tmp_path, 5)
+    assert strays(tmp_path) == []

@@ -52,6 +52,19 @@ def test_a_plan_that_vanishes_leaves_the_last_one_in_force(tmp_path: Path) -> No
     assert file.read().of("count").processors == 3
 
 
+def test_a_plan_that_cannot_be_read_leaves_the_last_one_in_force_until_it_can(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    PlanFile(path).write(PlanInForce(3))
+    reader = PlanFile(path)
+    assert reader.read().version == 3
+    path.unlink()
+    path.mkdir()
+    assert reader.read().version == 3
+    path.rmdir()
+    PlanFile(path).write(PlanInForce(4))
+    assert reader.read().version == 4
+
+
 def test_a_change_leaves_the_others_as_they_were_and_is_a_version_of_its_own(tmp_path: Path) -> None:
     file = PlanFile(tmp_path / "plan.json")
     file.add({"a": 2, "b": 3})

@@ -178,6 +178,35 @@ def crash_at_every_stage(spark: SparkSession, tmp_path: Path, running: Running, 
     assert not path.exists()
 
 
+def test_an_operator_with_several_outputs_keeps_the_commit_record_of_its_last_batch_alone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    pipeline, fed = Pipeline("parted"), list[int]()
+    parted = pipeline.splitter(
+        "once",
+        lambda rows: rows.dropDuplicates(["id"]).selectExpr("id", "if(id % 2 = 0, 'even', 'odd') as output"),
+        pipeline.source("rows", "id long"),
+        outputs=["even", "odd"],
+        stateful=True,
+        key_groups=2,
+        mode="append",
+    )
+    for output in parted.names:
+        pipeline.sink(output, parted[output])
+    with start(pipeline, spark, tmp_path / "run") as running:
+        rows, checkpoint = running.feed("rows"), running.layout.checkpoint("once")
+        append(rows, fed)
+        running.drain()
+        running.set_key_groups({"once": 3})
+        assert wait_until(lambda: any("2 -> 3" in text for text in said(running)), PATIENCE_S, 0.1)
+        append(rows, fed)
+        running.drain()
+        assert ids_of(running.read("once.even")) == fed[::2]
+        assert ids_of(running.read("once.odd")) == fed[1::2]
+        records = [path.name for path in (checkpoint.parent / "commits").iterdir()]
+        assert records == [f"{last_committed(checkpoint)}.json"]
+
+
 def slowly_once(rows: DataFrame) -> DataFrame:
     """Each row that state lets through takes 4 ms, in the task that has its key group."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import time
+import uuid
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,10 +16,12 @@ from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.plan_file import OperatorPlan, PlanInForce
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.offsets import last_committed, state_partitions
+from sluicegate.spark.edges.spoiled import EdgeSpoiled
 from sluicegate.spark.pipeline import regroup
-from sluicegate.spark.pipeline.graph import Node
+from sluicegate.spark.pipeline.graph import Node, RunningGraph
 from sluicegate.spark.pipeline.regroup import BEGUN, VERIFIED, Hands, Regroup, Regrouping, settle_regroup
-from sluicegate.spark.repartition import copied, copy_of, put_back
+from sluicegate.spark.pipeline.verify import verify
+from sluicegate.spark.repartition import copied, copy_of, put_back, undo_interrupted
 
 HANDS = Hands(lambda name: True, lambda name: None, lambda name: None, lambda: False)
 NODE = Node("count", ("rows",), ("count",), True, 2, True, None)
@@ -86,6 +90,28 @@ def test_a_crash_while_it_is_put_back_is_made_good(tmp_path: Path) -> None:
     assert last_committed(checkpoint) == 1
 
 
+def test_a_crash_just_after_the_copy_was_put_back_leaves_nothing_of_what_it_replaced(tmp_path: Path) -> None:
+    layout, _ = begun(tmp_path)
+    checkpoint = layout.checkpoint("count")
+    Regroup(BEGUN, 1, 2, 5).write(layout.regroup("count"))
+    shutil.copytree(checkpoint, checkpoint.with_name("checkpoint.aside"))
+    (checkpoint / "sluicegate-repartition.json").write_text('{"batch": 1, "partitions": 5}')
+    settle_regroup(layout, NODE.name, NODE.writes)
+    assert [path.name for path in checkpoint.parent.iterdir()] == ["checkpoint"]
+    assert not (checkpoint / "sluicegate-repartition.json").exists()
+
+
+def test_a_repartition_by_hand_that_was_killed_just_after_the_copy_was_put_back_is_cleared_up(tmp_path: Path) -> None:
+    layout, _ = begun(tmp_path)
+    checkpoint = layout.checkpoint("count")
+    shutil.copytree(checkpoint, checkpoint.with_name("checkpoint.aside"))
+    (checkpoint / "sluicegate-repartition.json").write_text('{"batch": 1, "partitions": 5}')
+    assert undo_interrupted(checkpoint)
+    assert [path.name for path in checkpoint.parent.iterdir()] == ["checkpoint"]
+    assert not undo_interrupted(checkpoint)
+    assert last_committed(checkpoint) == 1
+
+
 def test_verified_state_goes_on_with_an_empty_manifest_in_place_of_sparks_own_batch(tmp_path: Path) -> None:
     layout, edge = begun(tmp_path)
     checkpoint = layout.checkpoint("count")
@@ -123,6 +149,69 @@ def test_a_crash_while_verified_state_is_put_back_leaves_the_number_of_the_next_
     assert (last_committed(checkpoint), state_partitions(checkpoint)) == (1, 2)
     assert not edge.has(2)
     assert not layout.regroup("count").exists()
+
+
+def described(folder: Path, partitions: int) -> Layout:
+    """Two batches of two key groups, then one of Spark's with ``partitions``, with all that ``verify`` needs."""
+    layout, _ = begun(folder)
+    checkpoint = layout.checkpoint("count")
+    (checkpoint / "metadata").write_text(f'{{"id":"{uuid.uuid4()}"}}')
+    rows = FolderEdge(layout.edge("rows"))
+    rows.create(FolderEdge(layout.edge("count")).schema_json)
+    for number in range(3):
+        rows.publish(number, (), Births(), time.time())
+    layout.description.write_text(RunningGraph("shrunk", ("rows",), (NODE,), ("count",)).to_json())
+    versions(checkpoint, 2, 2)
+    copied(checkpoint, 1, lambda text: None)
+    batch(checkpoint, 2, partitions)
+    versions(checkpoint, 3, partitions)
+    return layout
+
+
+def versions(checkpoint: Path, version: int, partitions: int) -> None:
+    for partition in range(partitions):
+        store = checkpoint / "state" / "0" / str(partition)
+        store.mkdir(parents=True, exist_ok=True)
+        (store / f"{version}.zip").write_text("state")
+
+
+@pytest.mark.parametrize("stage", [BEGUN, VERIFIED])
+def test_a_folder_whose_driver_was_killed_while_key_groups_changed_is_sound(tmp_path: Path, stage: str) -> None:
+    """The next start finishes or undoes the change; so does a repair."""
+    layout = described(tmp_path, 5)
+    if stage == BEGUN:
+        (layout.checkpoint("count") / "commits" / "2").write_text("half")
+    Regroup(stage, 1, 2, 5).write(layout.regroup("count"))
+    assert verify(tmp_path).faults == ()
+    found = verify(tmp_path, repair=True)
+    assert (found.faults, len(found.repaired)) == ((), 1)
+    assert not layout.regroup("count").exists()
+    assert state_partitions(layout.checkpoint("count")) == (5 if stage == VERIFIED else 2)
+    assert FolderEdge(layout.edge("count")).has(2) == (stage == VERIFIED)
+
+
+def test_partitions_that_there_are_no_longer_need_no_state(tmp_path: Path) -> None:
+    layout = described(tmp_path, 1)
+    FolderEdge(layout.edge("count")).publish(2, (), Births(), time.time())
+    assert verify(tmp_path).faults == ()
+    (layout.checkpoint("count") / "state" / "0" / "0" / "3.zip").unlink()
+    assert "has no state of batch 2" in verify(tmp_path).faults[0]
+
+
+@pytest.mark.parametrize("changed", ["", "{", "[]", "5", '{"stage": "begun"}', "12 for 1"])
+def test_a_spoiled_record_of_a_change_is_refused_in_one_line_and_nothing_is_touched(
+    tmp_path: Path, changed: str
+) -> None:
+    layout = described(tmp_path, 5)
+    path = layout.regroup("count")
+    Regroup(BEGUN, 1, 2, 5).write(path)
+    path.write_text(path.read_text().replace('"batch": 1', '"batch": 12') if " for " in changed else changed)
+    with pytest.raises(EdgeSpoiled, match=r"^operator 'count': \S*regroup.json [^\n]+$"):
+        settle_regroup(layout, NODE.name, NODE.writes)
+    found = verify(tmp_path, repair=True)
+    assert "regroup.json" in found.faults[0]
+    assert found.repaired == ()
+    assert copy_of(layout.checkpoint("count"), 1).exists()
 
 
 def test_a_copy_shares_its_files_and_is_not_touched_by_what_replaces_them(tmp_path: Path) -> None:

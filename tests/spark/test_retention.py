@@ -21,9 +21,10 @@ from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.kept import listed
 from sluicegate.spark.edges.manifest import DataFile
 from sluicegate.spark.pipeline.declaration import Pipeline
-from sluicegate.spark.pipeline.graph import Node, RunningGraph
+from sluicegate.spark.pipeline.graph import Node, RunningGraph, fused
 from sluicegate.spark.pipeline.retention import Retention
 from sluicegate.spark.pipeline.runtime import Running, start
+from sluicegate.spark.pipeline.start_checks import check_same
 
 KEEP_S = 2.0
 ROUNDS, ROWS = 6, 5
@@ -59,7 +60,7 @@ def feed_rounds(running: Running, first: int, rounds: int) -> None:
         running.drain()
 
 
-def until(done: Callable[[], bool], seconds: float = 30.0) -> bool:
+def until(done: Callable[[], bool], seconds: float = 120.0) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if done():
@@ -153,8 +154,6 @@ def test_a_sink_that_cannot_be_meant_is_refused_where_it_is_declared(given: dict
 
 
 def test_of_two_sinks_of_a_stream_the_longer_counts() -> None:
-    from sluicegate.spark.pipeline.graph import RunningGraph, fused
-
     def graph(*keeps: bool | str) -> RunningGraph:
         pipeline = Pipeline("p")
         stream = pipeline.operator("a", lambda f: f, pipeline.source("lines", "id long"))
@@ -166,6 +165,26 @@ def test_of_two_sinks_of_a_stream_the_longer_counts() -> None:
     assert graph(False, True).keep_s == {}
     assert graph(False).keep_s == {"a": 0.0}
     assert math.isclose(RunningGraph.from_json(graph("1h").to_json()).keep_s["a"], 3600.0)
+
+
+@pytest.mark.parametrize("keeps", [(True, False), ("7d", False), (False, True), (False, "7d")])
+def test_a_sink_that_only_writes_from_now_on_or_did_until_now_is_refused_and_other_times_are_not(
+    tmp_path: Path, keeps: tuple[bool | str, bool | str]
+) -> None:
+    """Rows that were kept would be deleted without having been written; those written are not there to be read."""
+
+    def graph(keep: bool | str) -> RunningGraph:
+        pipeline = Pipeline("p")
+        stream = pipeline.operator("a", lambda f: f, pipeline.source("lines", "id long"))
+        pipeline.sink("s", stream, write=lambda batch, number: None, keep=keep)
+        return RunningGraph.of(pipeline, fused(pipeline, True))
+
+    before, now = keeps
+    layout = Layout(tmp_path)
+    layout.description.write_text(graph(before).to_json(), encoding="utf-8")
+    with pytest.raises(BadInput, match=r"the sinks of a changed: [^\n]+ start in a new folder$"):
+        check_same(layout, graph(now))
+    check_same(layout, graph("1d" if before else False))
 
 
 HOUR_S, KEPT_S = 3600.0, 60.0

@@ -115,3 +115,29 @@ def test_a_name_cannot_leave_its_folder(name: str) -> None:
         Pipeline(name)
     with pytest.raises(BadInput):
         Pipeline("x").sink(name, pipeline.source("more", "id long"))
+
+
+LISTED = f"""
+from pathlib import Path
+from sluicegate.spark.session import spark_session
+keys = ("spark.hadoop.fs.azure.account.key.my.dfs.core.windows.net", "spark.my.sasl.jaas.config", "spark.my.passwd")
+spark = spark_session("local[1]", dict.fromkeys(keys, {PLANTED!r}))
+assert [spark.sparkContext.getConf().get(key) for key in keys] == [{PLANTED!r}] * 3
+for path in Path("/proc").glob("[0-9]*/cmdline"):
+    try:
+        if {PLANTED!r}.encode() in path.read_bytes() and b"java" in path.read_bytes():
+            print(path)
+    except OSError:
+        pass
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="command lines are read from /proc")
+def test_no_secret_setting_is_on_the_command_line_of_sparks_java(tmp_path: Path) -> None:
+    script = tmp_path / "listed.py"
+    script.write_text(LISTED)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""

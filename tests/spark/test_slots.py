@@ -60,3 +60,16 @@ def test_threads_of_one_operator_stay_together_on_their_slot(seen: Seen) -> None
     counted = [seen["places"]["call"].count(place) for place in set(seen["places"]["call"])]
     assert len(counted) >= 2
     assert counted.count(2) >= len(counted) - 1
+
+
+def test_rows_go_to_the_slots_in_proportion_to_what_the_threads_there_do(seen: Seen) -> None:
+    """Slot-aware routing: a thread that has a slot alone does more than one of two, and gets more rows."""
+    places, rates = seen["places"]["call"], {int(threads): rate for threads, rate in seen["rates"].items()}
+    held = [places.count(place) for place in places]
+    each = [rates[threads] / threads for threads in held]
+    assert max(each) > 1.5 * min(each), places
+    batches = [rows for rows in seen["rows"] if len(rows) == len(places) and sum(rows) >= 100]
+    assert len(batches) >= 5
+    total = sum(sum(rows) for rows in batches)
+    for task, rate in enumerate(each):
+        assert sum(rows[task] for rows in batches) / total == pytest.approx(rate / sum(each), rel=0.15)

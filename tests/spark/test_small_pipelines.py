@@ -36,7 +36,29 @@ def test_code_that_cannot_be_built_is_told_in_one_line(spark: SparkSession, tmp_
     told = refused(spark, simple(lambda frame: frame.select("nope")), tmp_path / "a")
     assert told.startswith("operator 'work' cannot be built: AnalysisException: [UNRESOLVED_COLUMN")
     undeclared = simple(lambda frame: frame.groupBy("id").count())
-    assert refused(spark, undeclared, tmp_path / "b").startswith("operator 'work' does not start: [STREAMING_OUTPUT")
+    told = refused(spark, undeclared, tmp_path / "b")
+    assert told.startswith("operator 'work' does not start: [STREAMING_OUTPUT")
+    assert told.endswith("an operator that keeps state is declared with stateful=True")
+
+
+def test_a_first_start_that_is_refused_leaves_the_folder_to_the_mended_pipeline(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """With its operator declared as stateful the graph is another one, with other rows the columns are."""
+    theirs = tmp_path / "run" / "edges" / "theirs"
+    theirs.mkdir(parents=True)
+    refused(spark, simple(lambda frame: frame.groupBy("id").count()), tmp_path / "run")
+    refused(spark, simple(lambda frame: frame.groupBy().count()), tmp_path / "run")
+    mended = simple(lambda frame: frame.groupBy("id").count(), stateful=True, key_groups=2)
+    with start(mended, spark, tmp_path / "run") as running:
+        running.feed("lines").append(numbers(3))
+        running.drain()
+        assert running.read("work").count() == 3
+    told = refused(spark, simple(lambda frame: frame.groupBy("id").count()), tmp_path / "run")
+    assert "joined otherwise" in told
+    assert theirs.is_dir()
+    with start(mended, spark, tmp_path / "run") as running:
+        assert running.read("work").count() == 3
 
 
 def test_a_poison_row_stops_its_operator_and_mended_code_goes_on_with_that_very_batch_also_where_the_folder_was_moved(

@@ -6,7 +6,7 @@ Rows never vanish while ``drain`` reports success.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -202,6 +202,26 @@ def test_a_kept_row_that_was_changed_is_never_read_as_if_it_were_right(spark: Sp
         assert str(spoiled(by_spark.value) or by_spark.value) == str(alone.value), "the same words"
         path.write_bytes(backup)
     assert ids_of(read_stream(spark, folder, "rows")) == right
+
+
+@pytest.fixture
+def lenient(spark: SparkSession) -> Iterator[None]:
+    """A session that passes over files that are missing or cannot be read, as some have it for their data lake."""
+    settings = [f"spark.sql.files.ignore{what}Files" for what in ("Corrupt", "Missing")]
+    for one in settings:
+        spark.conf.set(one, "true")
+    yield
+    for one in settings:
+        spark.conf.unset(one)
+
+
+@pytest.mark.usefixtures("lenient")
+def test_a_session_that_passes_over_bad_files_does_not_pass_over_kept_rows(spark: SparkSession, folder: Path) -> None:
+    edge = FolderEdge(folder / "edges" / "rows")
+    file = edge.need(FED + 1).files[0]
+    Flip(0.5)(edge.folder / file.path)
+    with pytest.raises(Exception, match="EdgeSpoiled"):
+        ids_of(read_stream(spark, folder, "rows"))
 
 
 @pytest.mark.parametrize("lost", [1, 2], ids=["in the middle", "the newest"])

@@ -134,6 +134,16 @@ def test_a_torn_batch_is_not_planned_anew_if_a_sink_may_have_written_its_rows(fo
     assert f"{torn} is torn or overwritten: restore it from a backup" in found.faults[0]
 
 
+def test_a_repair_deletes_nothing_that_a_link_leads_to(folder: Path, tmp_path: Path) -> None:
+    """A folder that somebody else made may hold links to anything of whoever repairs it."""
+    operator, elsewhere = folder / "operators" / "pass", tmp_path / "home"
+    operator.rename(elsewhere)
+    operator.symlink_to(elsewhere)
+    (elsewhere / "drafts" / "mine").mkdir(parents=True)
+    verify(folder, repair=True)
+    assert (elsewhere / "drafts" / "mine").is_dir()
+
+
 def test_what_is_lost_is_refused_and_not_papered_over(folder: Path) -> None:
     edge = folder / "edges" / "rows" / "manifests"
     max(edge.glob("*.json")).unlink()

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from sluicegate.cli.out import console, place_for, print_json, progress_bar, write_page
-from sluicegate.report.figures import promise, seconds, share
+from sluicegate.domain.figures import promise, seconds, share
 
 if TYPE_CHECKING:
     from sluicegate.lab.advise.advice import Advice

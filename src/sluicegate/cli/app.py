@@ -9,18 +9,21 @@ itself is this table, so that asking for it loads nothing that computes.
 from __future__ import annotations
 
 import errno
+import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Annotated, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 import typer
+from typer.core import TyperGroup
 
 from sluicegate import __version__
-from sluicegate.cli.compiling import say_when_compiling
-from sluicegate.errors import BadInput, SluicegateError
+from sluicegate.errors import INTERRUPTED, BadInput, SluicegateError
 
 COMMANDS: Mapping[str, str] = MappingProxyType(
     {
@@ -118,12 +121,28 @@ def options(
         raise BadInput("no command: give one of those above, such as `sluicegate demo`")
 
 
+class Interrupted(SluicegateError):
+    """Ctrl-C in the middle of a command."""
+
+    exit_code = INTERRUPTED
+
+
+class Commands(TyperGroup):
+    """Ctrl-C in a command is an error of ours: typer would end it without a word."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted("stopped") from None
+
+
 def commands(arguments: list[str]) -> typer.Typer:
     """All commands; only the one that is called is imported, so that each takes no more memory than it needs.
 
     `status`, `top` and `explain` run on the machine of a run, which needs its memory.
     """
-    app = typer.Typer(name="sluicegate", invoke_without_command=True, pretty_exceptions_enable=False)
+    app = typer.Typer(name="sluicegate", cls=Commands, invoke_without_command=True, pretty_exceptions_enable=False)
     app.callback()(options)
     words = [*arguments, *os.environ.get(_COMPLETED, "").split()]
     add_commands(app, next((word for word in words if word in COMMANDS), None))
@@ -141,7 +160,27 @@ class UsageProblem(Protocol):
 
 def main() -> None:
     """Entry point: turns every error into one line on standard error and the documented exit code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what was started ends too
+    logging.getLogger().addFilter(_is_no_ctrl_c)
+    _give_what_is_closed()
+    try:
+        Path.home()
+    except RuntimeError:  # HOME is not set and this user has no entry: what containers set for such a user
+        os.environ["HOME"] = "/"
     sys.exit(run(sys.argv[1:]))
+
+
+def _give_what_is_closed() -> None:
+    """Open what a parent has closed of the standard streams, or the next file would get its number, and its text."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            setattr(sys, name, os.fdopen(number, mode))
+
+
+def _is_no_ctrl_c(record: logging.LogRecord) -> bool:
+    """Whether a log entry is not the one, with a trace, that Spark's bridge to Java writes for a Ctrl-C."""
+    return record.exc_info is None or record.exc_info[0] is not KeyboardInterrupt
 
 
 def run(arguments: list[str]) -> int:
@@ -154,19 +193,35 @@ def run(arguments: list[str]) -> int:
     except SluicegateError as problem:
         return _say(str(problem), problem.exit_code)
     except (typer.Abort, KeyboardInterrupt):
-        return _say("stopped", 130)
+        return _say("stopped", INTERRUPTED)
     except BrokenPipeError:
         # The reader of the pipe is gone (a pager, head): no error, but Python would complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except SystemExit as left:
+        if isinstance(
+            left.__context__, BrokenPipeError
+        ):  # how rich leaves, with code 1, which is that of a failed check
+            return 0
+        raise
     except MemoryError:
         return _say("not enough memory for a problem of this size: make it smaller", 3)
+    except OverflowError:
+        return _say("a number is too large for what is computed with it: give a smaller one", 2)
     except OSError as problem:  # a path that no command checks: too long, without rights, a folder for a file
         return _say(_of_system(problem), 3 if problem.errno in _LACKS else 2)
     except Exception as problem:
         if isinstance(problem, UsageProblem):
-            return _say(" ".join(problem.format_message().split()), 2)
+            return _say(_of_usage(problem), 2)
         raise
+
+
+def _of_usage(problem: UsageProblem) -> str:
+    said = " ".join(problem.format_message().split()).removesuffix(".")
+    if said.endswith("is not readable"):
+        return f"{said}; check its rights"
+    command = getattr(getattr(problem, "ctx", None), "command_path", "sluicegate")
+    return f"{said}{' See' if said.endswith('?') else '; see'} `{command} --help`"
 
 
 def _of_system(problem: OSError) -> str:
@@ -186,3 +241,25 @@ def one_line(text: str) -> str:
     'no run in a\\nb'
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def say_when_compiling() -> None:
+    """One line on standard error when numba compiles a function that is not in its cache; nothing without a terminal.
+
+    Commands that compute nothing have not imported numba, and need not.
+    """
+    if "numba" not in sys.modules or not sys.stderr.isatty():
+        return
+    from numba.core import event
+
+    class Told(event.Listener):
+        said = False
+
+        def on_start(self, event: object) -> None:
+            if not self.said:
+                typer.echo("compiling the models: once after an installation, up to half a minute", err=True)
+            self.said = True
+
+        def on_end(self, event: object) -> None: ...
+
+    event.register("numba:compile", Told())  # type: ignore[no-untyped-call]

@@ -59,7 +59,8 @@ def chaos(
         typer.Option("--disk", min=16, metavar="MB", help="Run on a disk of this size and fill it (needs root)."),
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option(help="A new folder to keep (default: a temporary one, kept if it fails).")
+        Path | None,
+        typer.Option(metavar="DIR", help="A new folder to keep (default: a temporary one, kept if it fails)."),
     ] = None,
     json_out: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> int:
@@ -105,10 +106,14 @@ def chaos(
 
 @contextmanager
 def _home(folder: Path | None) -> Iterator[Path]:
-    """The given folder, or a temporary one, which is deleted if an error leaves it empty."""
+    """The given folder, or a temporary one, which is deleted after Ctrl-C, or if an error leaves it empty."""
     home = folder or Path(tempfile.mkdtemp(prefix="sluicegate-chaos-"))
     try:
         yield home
+    except KeyboardInterrupt:
+        if folder is None:
+            shutil.rmtree(home, ignore_errors=True)
+        raise
     except BaseException:
         with suppress(OSError):
             home.rmdir()  # only if it is empty

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,12 +62,7 @@ def the_app(name: str, given: Path | None = None) -> App:
     from sluicegate.lab.apps.catalogue import app_named
     from sluicegate.lab.running.user_file import app_from
 
-    try:
-        app = app_from(Path(name)) if is_file(name) else app_named(name)
-    except (SluicegateError, OSError):
-        raise
-    except (Exception, SystemExit) as problem:  # raised by the code of the user's file
-        raise BadInput(f"{name} does not load: {type(problem).__name__}: {problem}") from problem
+    app = app_from(Path(name)) if is_file(name) else app_named(name)
     if given is None:
         return app
     if app.given is None:
@@ -126,7 +123,8 @@ def the_pipeline(app: App) -> Pipeline:
     from sluicegate.spark.pipeline.declaration import Pipeline
 
     try:
-        pipeline = app.build()
+        with redirect_stdout(sys.stderr):  # standard output belongs to the command's answer
+            pipeline = app.build()
     except SluicegateError:
         raise
     except Exception as problem:  # raised by the code of the user's file
@@ -145,7 +143,7 @@ def the_mode(
         raise BadInput(f"--mode is {mode!r}: give {MICRO_BATCH} or {REAL_TIME}")
     if mode == REAL_TIME and (executors is not None or mapper is not None):
         which = "--executors" if executors is not None else "--mapper"
-        raise BadInput(f"{which}: real-time mode holds its slots from start to end; leave it out, or --mode real-time")
+        raise BadInput(f"{which}: real-time mode holds its slots from start to end; leave out one of the two")
     if mode == REAL_TIME:
         return RealTimeAsked(kafka, partitions)
     if kafka is not None:

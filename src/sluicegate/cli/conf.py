@@ -29,7 +29,9 @@ def conf(
     ] = None,
     policy: Annotated[str, typer.Option(help="The policy; see `sluicegate policies`.")] = "sluicegate",
     observe: Annotated[bool, typer.Option("--observe", help="Only observe and advise; nothing is moved.")] = False,
-    folder: Annotated[str | None, typer.Option(help="Folder of the record (default: under ~/.sluicegate).")] = None,
+    folder: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Folder of the record (default: under ~/.sluicegate).")
+    ] = None,
     pace: Annotated[bool, typer.Option("--pace", help="Trigger intervals and read limits may be moved.")] = False,
     split: Annotated[
         bool,

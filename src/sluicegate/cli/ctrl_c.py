@@ -20,6 +20,7 @@ class CtrlC:
 
     def __init__(self, out: Console | None, saying: str = _WHEN_OUT) -> None:
         self.leave, self._out, self._saying = threading.Event(), out, saying
+        self._before = signal.getsignal(signal.SIGTERM)
 
     def listen(self) -> None:
         """Install the handlers; again after Spark has started, since Spark's own handler cancels what runs."""
@@ -28,7 +29,7 @@ class CtrlC:
 
     def forget(self) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, self._before or signal.SIG_DFL)
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
         if self.leave.is_set():

@@ -80,7 +80,8 @@ def demo(
         executors_from(executors)
     if cluster and (master != LOCAL or executors):
         raise BadInput("--cluster brings its own master and executors: leave --master and --executors out")
-    length_s, chosen = the_length_s(length or (_CLUSTER_LENGTH if cluster else _LENGTH)), the_app(app)
+    usual = _CLUSTER_LENGTH if cluster else _LENGTH
+    length_s, chosen = the_length_s(usual if length is None else length), the_app(app)
     if cluster:
         chosen = replace(chosen, slo=_CLUSTER_PROMISE, calm_per_s=chosen.calm_per_s * _CLUSTER_SHARE)
     decides, promise, load = the_policy(policy), the_promise(chosen, slo), the_load(chosen, calm_per_s, None)
@@ -93,6 +94,8 @@ def demo(
         executors=executors,
         processors=processors or _BEGINS.get(app),
     )
+    if dashboard and port:
+        _refuse_taken(port)
     telling = Telling(json_out, place_for(html) if html else _page())
     beside = _DashboardBeside(dashboard, port, browser and not json_out, telling.progress)
     with _own_cluster() if cluster else nullcontext(GroundAsked(master, executors)) as ground:
@@ -108,6 +111,13 @@ def demo(
             processors=begins,
         )
         return run_and_tell(wanted, the_home(chosen, None, is_file(app)), telling, beside)
+
+
+def _refuse_taken(port: int) -> None:
+    """Refuse a port that is in use before Spark starts: the dashboard would find out a minute later."""
+    from sluicegate.dashboard.server import HOST, listen
+
+    listen(HOST, port).close()
 
 
 def _page() -> Path:

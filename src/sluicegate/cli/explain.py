@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from sluicegate.cli.out import console, print_json
+from sluicegate.domain.figures import clock, promise, rate, seconds
 from sluicegate.errors import BadInput
 from sluicegate.report.explained import Explained, explained, meaning, plain
-from sluicegate.report.figures import clock, promise, rate, seconds
 from sluicegate.runlog.log_text import changed
 from sluicegate.runlog.run_record import RunRecord, read_record
 from sluicegate.runlog.runs import find_run
@@ -82,7 +82,7 @@ def _show(found: Explained, record: RunRecord, out: Console) -> None:
     forecast = found.forecast or ("none" if not found.forecast_by_query else "of each query: in the reasons")
     _list(out, "forecast", [forecast])
     _list(out, "why", [plain(reason) for reason in decision["reasons"]])
-    refused = [f"{r['why']} ({r['rule']}: {meaning(r['rule'])})" for r in decision.get("refusals") or []]
+    refused = [f"{plain(r['why'])} ({r['rule']}: {meaning(r['rule'])})" for r in decision.get("refusals") or []]
     _list(out, "refused, and why", refused)
     _list(out, "outcome", found.came_of_it())
     _list(out, "what only you can change", [str(line) for line in record.last.get("advice") or ()])

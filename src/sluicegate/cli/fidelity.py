@@ -11,12 +11,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sluicegate.cli.checked_options import the_app, the_length_s, the_rate
+from sluicegate.cli.checked_options import the_app, the_length_s, the_pipeline, the_rate
 from sluicegate.cli.out import console, place_for, print_json, write_page
 from sluicegate.config.typed import duration_s, pairs_from
+from sluicegate.domain.figures import rate, seconds
 from sluicegate.errors import BadInput
 from sluicegate.lab.fidelity.page import HEADINGS, cells
-from sluicegate.report.figures import rate, seconds
 from sluicegate.runlog.plan_file import MOST_PROCESSORS
 
 if TYPE_CHECKING:
@@ -54,18 +54,25 @@ def fidelity(
     """Measure an application's operators, predict allocations, run them, and compare."""
     from sluicegate.lab.fidelity.fidelity import measure_fidelity
     from sluicegate.lab.fidelity.page import fidelity_page
-    from sluicegate.spark.session import spark_session
+    from sluicegate.spark.ground import ground_of
+    from sluicegate.spark.session import spark_session, stop_spark
+    from sluicegate.spark.spark_log import quiet_spark
 
     chosen, length_s = the_app(app), the_length_s(length)
     if rate_per_s is not None:
         the_rate(rate_per_s)
     pace_s = None if pace is None else duration_s(pace)
     page, limits = place_for(html) if html else None, None if most is None else most_from(most)
+    if chosen.beside is None:
+        the_pipeline(chosen)
+    ground = ground_of(master)
     told = Console(stderr=True, highlight=False, quiet=json_out)
     told.print(f"starting Spark ({master}) and {chosen.name}")
-    spark = spark_session(master, {"spark.driver.memory": "1g"}, f"sluicegate fidelity {chosen.name}")
-    try:
-        with tempfile.TemporaryDirectory(prefix="sluicegate-fidelity-") as home:
+    settings = {"spark.driver.memory": "1g", **ground.settings}
+    with tempfile.TemporaryDirectory(prefix="sluicegate-fidelity-", ignore_cleanup_errors=True) as home:
+        with quiet_spark(Path(home) / "spark.log"):
+            spark = spark_session(ground.master, settings, f"sluicegate fidelity {chosen.name}")
+        try:
             found = measure_fidelity(
                 chosen,
                 spark,
@@ -80,8 +87,8 @@ def fidelity(
                 most=limits,
                 rounds=rounds,
             )
-    finally:
-        spark.stop()
+        finally:
+            stop_spark(spark)
     if page is not None:
         write_page(page, fidelity_page([found]))
     print_json(as_document(found)) if json_out else show(found, console())

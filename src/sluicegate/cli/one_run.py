@@ -6,8 +6,9 @@ import json
 import logging
 import math
 import shutil
+import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,7 @@ from sluicegate.cli.wanted import Home, Wanted
 from sluicegate.config.capacity_file import read_capacity_file
 from sluicegate.config.machine import machine_facts
 from sluicegate.config.typed import goal_from
-from sluicegate.errors import BadInput, SluicegateError
+from sluicegate.errors import INTERRUPTED, BadInput, SluicegateError
 from sluicegate.report.run_page import run_page
 from sluicegate.runlog.files import write_whole
 from sluicegate.runlog.lock import check_free
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 Beside = Callable[[Path], AbstractContextManager[object]]
 """Given the run's folder, a context manager of what runs next to it."""
-INTERRUPTED = 130
 _BATCHES_PROMISED = 10
 """The least promise, in batches. A row waits at several hops, for a batch to end and then in one: with half as many one
 slow batch breaks the promise, with twice as many nothing could.
@@ -68,9 +68,13 @@ def run_and_tell(
     try:
         with registered(home.folder, wanted.app.name, temporary=home.temporary) as unlisted:
             _say(out, unlisted)
-            outcome = carry_out(wanted, home, out, beside)
+            # what the application's code prints does not belong to the document
+            with redirect_stdout(sys.stderr) if telling.json_out else nullcontext():
+                outcome = carry_out(wanted, home, out, beside)
     except BaseException as problem:
         _tell_what_is_left(home, wanted, telling, refused=isinstance(problem, SluicegateError))
+        if isinstance(problem, KeyboardInterrupt) and out is not None:  # that was all there is to say
+            return INTERRUPTED
         raise
     if home.temporary and not outcome.interrupted:
         _only_the_record(home.folder)
@@ -87,8 +91,8 @@ def carry_out(wanted: Wanted, home: Home, out: Console | None, beside: Beside | 
     from sluicegate.lab.running.run_realtime import Kafka, run_realtime
     from sluicegate.spark.controller import Control
     from sluicegate.spark.ground import ground_of
-    from sluicegate.spark.pipeline.failures import spoiled
-    from sluicegate.spark.session import spark_is_gone, spark_session, stop_spark
+    from sluicegate.spark.pipeline.failures import ended_by
+    from sluicegate.spark.session import spark_session, stop_spark
 
     asked, folder = wanted.ground, home.folder
     ground = ground_of(asked.master, asked.executors, asked.executor_cores)
@@ -137,7 +141,7 @@ def carry_out(wanted: Wanted, home: Home, out: Console | None, beside: Beside | 
     except SluicegateError:
         raise
     except Exception as problem:  # a changed data file, or whatever was running when Java ended
-        raise spoiled(problem) or spark_is_gone(spark) or problem from None
+        raise ended_by(problem, spark) or problem from None
     finally:
         stop_spark(spark)
         ctrl_c.forget()

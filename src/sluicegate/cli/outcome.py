@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 
-from sluicegate.report.figures import clock, number_of, promise, rate, seconds
+from sluicegate.domain.figures import clock, number_of, promise, rate, seconds
+from sluicegate.report.explained import plain
 from sluicegate.runlog.batch_log import Tail
 from sluicegate.runlog.failures import Failing, read_failures
 from sluicegate.runlog.log_text import changed
@@ -33,6 +34,9 @@ class ProgressLines:
         self._out, self._told_s, self._endless = out, 0.0, endless
         self._failures, self._failing = home / "failures.json", dict[str, Failing]()
         self._first_s: float | None = None
+        self._latency_s: float | None = None
+        """The last one measured since the last line: a tick in which no row came out has none."""
+        self._rows_came_out = False
         self._decisions = Tail(home / "decisions.jsonl")
         for _ in self._decisions.lines():
             pass  # of an earlier run in this folder
@@ -41,13 +45,26 @@ class ProgressLines:
         for line in self._decisions.lines():
             self._moved(json.loads(line))
         self._tell_failures(time.time())
-        if tick is not None and tick["at_s"] >= self._told_s + _EVERY_S:
+        if tick is None:
+            return
+        self._latency_s = self._latency_s if (measured := measured_s(tick)) is None else measured
+        if tick["at_s"] >= self._told_s + _EVERY_S:
             self._told_s = tick["at_s"]
             self._first_s = self._told_s if self._first_s is None else self._first_s
             far = clock(self._told_s - self._first_s) if self._endless else f"{share:.0%}"
             split = "  ".join(f"{name} {k}" for name, k in tick["running"].items())
             came = rate(tick.get("arrivals_per_s") or 0.0)
-            self._print(f"{far:>5}  {came:>14}  latency {seconds(measured_s(tick)):>8}  processors: {split}")
+            self._print(f"{far:>5}  {came:>14}  {self._latency(tick)}  processors: {split}")
+
+    def _latency(self, tick: dict[str, Any]) -> str:
+        """The latency since the last line or, if no row came out, what is known instead."""
+        measured_now_s, self._latency_s = self._latency_s, None
+        self._rows_came_out = self._rows_came_out or measured_now_s is not None
+        if measured_now_s is not None:
+            return f"latency {seconds(measured_now_s):>8}"
+        why = "no row came out since" if self._rows_came_out else "no row is out yet"
+        expected_s = tick.get("predicted_mean_s")
+        return f"latency: {why}" + ("" if expected_s is None else f", {seconds(expected_s)} expected")
 
     def _tell_failures(self, now_s: float) -> None:
         """Print when an operator begins to fail, at every try after that, when it stops, and when it has recovered."""
@@ -61,7 +78,7 @@ class ProgressLines:
 
     def _moved(self, decision: dict[str, Any]) -> None:
         moves = changed(decision)
-        why = decision["reasons"][0] if decision["reasons"] else ""
+        why = plain(decision["reasons"][0]) if decision["reasons"] else ""
         self._print(f"       moved {moves}: {why}")
 
     def _print(self, text: str) -> None:
@@ -107,7 +124,7 @@ def show(outcome: Outcome, out: Console) -> None:
     out.print("\n[bold]every move and why[/]" if outcome.decisions else f"\n{needless}")
     for decision in outcome.decisions:
         moves = changed(decision)
-        why = "; ".join(decision["reasons"][:2])
+        why = "; ".join(plain(reason) for reason in decision["reasons"][:2])
         out.print(f"  {decision['at_s'] - began:6.0f} s  {escape(moves)}: {escape(why)}")
     _balance(outcome, out)
     for text in outcome.restarts:

@@ -17,11 +17,11 @@ from sluicegate.config.topology_file import read_topology
 from sluicegate.config.typed import goal_from, number_from, pairs_from, policy_options
 from sluicegate.control.planning import Plan, make_plan
 from sluicegate.domain import Limits, Topology
+from sluicegate.domain.figures import rate, seconds
 from sluicegate.errors import BadInput
 from sluicegate.model.mapping_rate import Routing
 from sluicegate.model.traffic import pipeline_rate
 from sluicegate.report.explained import plain
-from sluicegate.report.figures import rate, seconds
 from sluicegate.runlog.plan_file import MOST_PROCESSORS
 
 _SHOWN_SLOTS = 40
@@ -45,7 +45,9 @@ def plan(
     mapper: Annotated[str | None, typer.Option(help="dsm, rsm, sam, mc-stream or es-stream.")] = None,
     vm_sizes: Annotated[str, typer.Option(metavar="SIZES", help="Slots of the machines on offer.")] = "1,2,4",
     price: Annotated[float, typer.Option(help="Price of a slot for an hour.")] = 0.05,
-    slots_per_executor: Annotated[int, typer.Option(help="sluicegate plans whole executors of this size.")] = 1,
+    slots_per_executor: Annotated[
+        int, typer.Option(min=1, max=MOST_PROCESSORS, help="sluicegate plans whole executors of this size.")
+    ] = 1,
     profiles: Annotated[
         Path | None, typer.Option("--profiles", "--profile", metavar="DIR", help="Profiles of the operators.")
     ] = None,

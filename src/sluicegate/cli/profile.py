@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import shutil
 import tempfile
@@ -19,11 +20,11 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
-from sluicegate.cli.checked_options import is_file, the_app
+from sluicegate.cli.checked_options import is_file, the_app, the_pipeline
 from sluicegate.cli.ctrl_c import CtrlC
 from sluicegate.cli.out import console, place_for, print_json, write_page
-from sluicegate.errors import BadInput, SluicegateError
-from sluicegate.report.figures import rate
+from sluicegate.domain.figures import rate
+from sluicegate.errors import INTERRUPTED, BadInput, SluicegateError
 from sluicegate.runlog.files import write_whole
 from sluicegate.spark.spark_log import quiet_spark
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from sluicegate.lab.profile.trials import TrialFile
     from sluicegate.lab.running.app import App
 
-INTERRUPTED = 130
 _KEPT = "stopping after this trial; what was measured is kept (Ctrl-C again: at once)"
 _SIZES_KEPT = "stopping; sizes that were measured are kept"
 _SLOT_TASKS, _NODE_TASKS = 8, 4
@@ -70,13 +70,16 @@ def profile(
         raise BadInput(f"--minutes is {minutes:g}: give more than 0, and an end")
     page = html and place_for(html)
     chosen, source = the_app(app), _source(app)
+    pipeline = the_pipeline(chosen)
+    # the one line of the command says what the log would: once is enough
+    logging.getLogger("sluicegate.pipeline").addHandler(logging.NullHandler())
     _make(out)
     if mst:
         if operator is not None:
             raise BadInput(f"--mst measures the whole application: leave {operator!r} out")
         return _mst(chosen, source, nodes, minutes, out, (slot_tasks or _NODE_TASKS, delta), page, json_out)
     if operator is None:
-        names = ", ".join(name for name, step in chosen.build().steps.items() if step.source is None)
+        names = ", ".join(name for name, step in pipeline.steps.items() if step.source is None)
         raise BadInput(f"name the operator to profile: {chosen.name} has {names}; or give --mst for all of it")
     return _operator(chosen, source, operator, minutes, out, (slot_tasks or _SLOT_TASKS, slot_memory), page, json_out)
 

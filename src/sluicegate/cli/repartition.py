@@ -39,8 +39,9 @@ def repartition(
     if partitions is None:
         raise BadInput("give the number of partitions, or --undo")
     _refuse_pipeline(place)
-    if stateful.undo_interrupted(place):
-        _say(f"{place}: an earlier repartition was interrupted; it is undone first", json_out)
+    undone_first = stateful.undo_interrupted(place)
+    if undone_first and not json_out:
+        _say(f"{place}: an earlier repartition was interrupted; it is undone first", False)
     settings = stateful.settings_for(stateful.stopped(place))
     with status("starting Spark", quiet=json_out) as progress:
         spark = spark_session(master, {"spark.plugins": "", **settings}, "sluicegate repartition")
@@ -57,6 +58,7 @@ def repartition(
                 "partitions_before": done.partitions_before,
                 "stores": [asdict(one) for one in done.stores],
                 "copy": str(done.copy),
+                "undone_first": undone_first,
             }
         )
         return 0

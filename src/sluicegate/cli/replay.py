@@ -19,6 +19,7 @@ from sluicegate.cli.out import console, place_for, print_json, write_page
 from sluicegate.config.capacity_file import read_capacity
 from sluicegate.config.machine import usable_cores
 from sluicegate.config.trace_file import Trace, read_trace
+from sluicegate.domain.figures import seconds
 from sluicegate.errors import BadInput
 from sluicegate.lab.replay.page import replay_page
 from sluicegate.lab.replay.players import names_from
@@ -26,7 +27,6 @@ from sluicegate.lab.replay.replay import PlayJobs, ReplayOptions, Result, TraceR
 from sluicegate.lab.replay.replay import Progress as ReplayProgress
 from sluicegate.lab.replay.replay import replay as replay_traces
 from sluicegate.lab.replay.world import DEFAULT_POINTS, DEFAULT_SAID, protocol_named, truth_of
-from sluicegate.report.figures import seconds
 
 
 def replay(

@@ -77,6 +77,7 @@ def run(
     folder: Annotated[
         Path | None,
         typer.Option(
+            metavar="DIR",
             help="Folder of the pipeline; one with a pipeline in it resumes it (default for a file: sluicegate-NAME in "
             "the current folder; for a bundled application: a temporary one, whose rows are deleted at the end).",
         ),
@@ -132,7 +133,8 @@ def run(
     own = is_file(app)
     if own and load is not None and length is None:
         raise BadInput("--load stretches its trace over the run: give --seconds too")
-    length_s, chosen = the_length_s(length or (None if own else BUNDLED_LENGTH)), the_app(app, given)
+    usual = None if own else BUNDLED_LENGTH
+    length_s, chosen = the_length_s(usual if length is None else length), the_app(app, given)
     typed = options(
         seconds=length,
         policy=policy if policy != (REAL_TIME_POLICY if real_time else "sluicegate") else None,

@@ -20,6 +20,7 @@ from sluicegate.config.typed import duration_s, goal_from, number_from, pairs_fr
 from sluicegate.control.planning import predict_allocation
 from sluicegate.control.settings import Timing, settings_for
 from sluicegate.domain import Goal, Limits, Prediction, Topology
+from sluicegate.domain.figures import rate, seconds
 from sluicegate.errors import BadInput
 from sluicegate.lab.simulate.arrivals import poisson
 from sluicegate.lab.simulate.episode import Course, Episode, run_episode
@@ -29,7 +30,6 @@ from sluicegate.lab.simulate.simulation import SimulationResult
 from sluicegate.lab.simulate.simulation import simulate as run
 from sluicegate.model.traffic import in_batches
 from sluicegate.policy.catalogue import live_policy_entry
-from sluicegate.report.figures import rate, seconds
 from sluicegate.runlog.plan_file import MOST_PROCESSORS
 
 _INTERVAL_S, _CYCLE_S = 10.0, 60.0
@@ -250,7 +250,7 @@ def _show(topology: Topology, result: SimulationResult, expected: Prediction, wa
     speed = result.events / wall_s if wall_s > 0 else 0.0
     out.print(
         f"[bold]{escape(topology.name)}[/] at {rate(result.arrivals_per_s)}: {result.events:,} events in "
-        f"{seconds(wall_s)} ({speed / 1e6:.1f} million a second), the first {seconds(result.warm_up_s)} left out\n"
+        f"{seconds(wall_s)} ({speed:,.0f} a second), the first {seconds(result.warm_up_s)} left out\n"
     )
     table = Table("operator", box=None, pad_edge=False)
     for heading in ("processors", "busy", "waiting rows", "mean", "+-", "model's mean"):

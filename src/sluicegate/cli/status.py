@@ -15,8 +15,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from sluicegate.cli.out import console, print_json
+from sluicegate.domain.figures import clock, number_of, promise, rate, seconds, share
 from sluicegate.errors import SluicegateError
-from sluicegate.report.figures import clock, number_of, promise, rate, seconds, share
+from sluicegate.report.explained import plain
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.joined import Link, links, neighbours
 from sluicegate.runlog.layout import Layout
@@ -157,7 +158,7 @@ def attached_lines(record: RunRecord) -> list[str]:
     """For an attached application: what cannot be reached, the topics it reads, and the queries it is joined to."""
     if not record.pipeline.get("attached"):
         return []
-    refused = [r["why"] for r in record.last.get("refusals") or [] if r.get("rule") in _OUT_OF_REACH]
+    refused = [plain(r["why"]) for r in record.last.get("refusals") or [] if r.get("rule") in _OUT_OF_REACH]
     unread = [f"{key} is not a setting of sluicegate: it is ignored" for key in _list(record, "unknown_settings")]
     renamed = [
         f"{node['name']} is the query named {node['given']!r}"
@@ -254,6 +255,6 @@ def last_decision(record: RunRecord) -> str:
     """The last move and its first reason, in one line of markup."""
     decision = record.decisions[-1]
     moves = changed(decision)
-    why = decision["reasons"][0] if decision["reasons"] else "no reason was noted"
+    why = plain(decision["reasons"][0]) if decision["reasons"] else "no reason was noted"
     at = clock(float(decision["at_s"]) - record.began_s)
     return f"decision {decision['number']} at {at}: {escape(moves)}: {escape(why)}"

@@ -21,14 +21,15 @@ from rich.text import Text
 
 from sluicegate.cli.out import console
 from sluicegate.cli.status import LATEST_BYTES, attached_lines, failing_lines, headline, held
-from sluicegate.report.figures import clock, rate, seconds, share
+from sluicegate.domain.figures import clock, rate, seconds, share
+from sluicegate.report.explained import plain
 from sluicegate.runlog.log_text import changed
 from sluicegate.runlog.run_record import Line, RunRecord, measured_s, read_record
 from sluicegate.runlog.runs import find_run
 
 _BLOCKS, _PLAIN = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
 _BAR = 10
-_BESIDE = 36
+_BESIDE = 42
 """Columns used by a line's name and its figures."""
 _DECISIONS = 5
 
@@ -39,7 +40,7 @@ def top_frame(record: RunRecord, now_s: float, out: Console) -> Group:
     return Group(
         Text.from_markup(headline(record, now_s)),
         *(Text(text, style="bold red") for text in failing_lines(record, now_s)),
-        Text(held(record)),
+        Text(held(record) if record.last else "no observation yet"),
         Text(""),
         _lines(record, ramp, max(out.width - _BESIDE, 10)),
         Text(""),
@@ -54,23 +55,21 @@ def top_frame(record: RunRecord, now_s: float, out: Console) -> Group:
 def _lines(record: RunRecord, ramp: str, looks: int) -> Table:
     ticks = record.ticks[-looks:]
     came = [tick.get("arrivals_per_s") for tick in ticks]
-    took = [measured_s(tick) for tick in ticks]
-    bound_s = record.bounds.get("mean")
     table = Table.grid(padding=(0, 2))
     table.add_row("load", Text(sparkline(came, ramp)), rate(came[-1]) if came and came[-1] is not None else "-")
-    against = f"{seconds(took[-1] if took else None)}" + (f" of {seconds(bound_s)} promised" if bound_s else "")
-    table.add_row("latency", _coloured(record, ticks, took, bound_s, ramp), against)
+    for what in list(record.bounds) or ["mean"]:
+        took, bound_s = [measured_s(tick, what) for tick in ticks], record.bounds.get(what)
+        against = f"{seconds(took[-1] if took else None)}" + (f" of {seconds(bound_s)} promised" if bound_s else "")
+        table.add_row(f"{what} latency", _coloured(took, bound_s, ramp), against)
     return table
 
 
-def _coloured(
-    record: RunRecord, ticks: Sequence[Line], took: Sequence[float | None], bound_s: float | None, ramp: str
-) -> Text:
+def _coloured(took: Sequence[float | None], bound_s: float | None, ramp: str) -> Text:
     """A sparkline against the promise: a full block is twice the bound, and late ticks are red."""
     drawn = sparkline(took, ramp, most=2 * bound_s if bound_s else None)
     text = Text()
-    for sign, tick in zip(drawn, ticks, strict=True):
-        text.append(sign, style="red" if record.late(tick) else "green")
+    for sign, took_s in zip(drawn, took, strict=True):
+        text.append(sign, style="red" if bound_s and took_s is not None and took_s > bound_s else "green")
     return text
 
 
@@ -123,7 +122,7 @@ def _decision(decision: Line, began_s: float) -> Text:
     moves = changed(decision)
     text = Text(f"{decision['number']:>3}  {clock(decision['at_s'] - began_s):>6}  ", no_wrap=True, overflow="ellipsis")
     text.append(moves, style="bold")
-    return text.append(f"  {decision['reasons'][0] if decision['reasons'] else ''}", style="dim")
+    return text.append(f"  {plain(decision['reasons'][0]) if decision['reasons'] else ''}", style="dim")
 
 
 _EVERY_S = 1.0

@@ -31,6 +31,6 @@ def verify(
     for line in found.faults:
         out.print(f"[red]not sound[/red]: {escape(line)}")
     seen = f"{found.edges} edges, {found.manifests} manifests, {found.files} data files, {found.operators} operators"
-    verdict = "sound" if found.sound else f"{len(found.faults)} faults"
+    verdict = "sound" if found.sound else f"{len(found.faults)} fault{'s' if len(found.faults) > 1 else ''}"
     out.print(f"{escape(str(folder))}: {verdict} ({seen} checked)")
     return 0 if found.sound else 1

@@ -12,10 +12,9 @@ import os
 import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from sluicegate.config.machine import usable_cores
+from sluicegate.config.machine import usable_cores, version_facts
 from sluicegate.config.table import Table, read_toml
 from sluicegate.domain import BatchCosts, Operator, ProfilePoint, TaskProfile, Topology
 from sluicegate.errors import BadInput
@@ -45,9 +44,7 @@ def here() -> dict[str, Plain]:
     """The machine and the versions that a profile holds for."""
     return {
         "machine": f"{platform.machine()}, {usable_cores()} cores, {_processor()}",
-        "sluicegate": _version("sluicegate"),
-        "spark": _version("pyspark"),
-        "python": platform.python_version(),
+        **version_facts(),
     }
 
 
@@ -222,13 +219,6 @@ def _toml(value: object) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(_toml(one) for one in value)}]"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else str(value)
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def _processor() -> str:

@@ -26,6 +26,12 @@ class Table:
     def fail(self, problem: str) -> NoReturn:
         raise BadInput(f"{self.file}: {self.place + ': ' if self.place else ''}{problem}")
 
+    def missing(self, key: str, problem: str) -> NoReturn:
+        """Raise for a key that is not there; if a key that is there looks like it, that one is most likely misspelt."""
+        strange = [one for one in self.values if one not in self.asked]
+        close = get_close_matches(key, strange, n=1)
+        self.fail(f"unknown key {close[0]!r}: did you mean {key!r}?" if close else problem)
+
     def has(self, key: str) -> bool:
         return key in self.values
 
@@ -104,7 +110,7 @@ class Table:
         self.asked.add(key)
         value = self.values.get(key, default)
         if value is None:
-            self.fail(f"{key} is missing: add it")
+            self.missing(key, f"{key} is missing: add it")
         return value
 
 

@@ -39,7 +39,10 @@ def read_topology(path: str | Path) -> Topology:
 def _operator(entry: Table, mode: str, folder: Path) -> Operator:
     profile = read_profile(folder / entry.text("profile")) if entry.has("profile") else None
     if profile is None and not entry.has("service_rate_per_s"):
-        entry.fail('give service_rate_per_s (rows one processor does in a second) or profile = "FILE.toml"')
+        entry.missing(
+            "service_rate_per_s",
+            'give service_rate_per_s (rows one processor does in a second) or profile = "FILE.toml"',
+        )
     rate = entry.number("service_rate_per_s", profile.points[0].rate_per_s if profile else None)
     first = profile.points[0] if profile else None
     mode = _mode(entry, mode)

@@ -41,9 +41,10 @@ _TIME_WORDS = {
     "index": 60.0,
     "step": 60.0,
 }
-# A number of seconds since 1970 above this is one of milliseconds: as seconds it would lie beyond the year 5000.
-_MILLISECONDS = 1e11
+# Numbers since 1970 above these are no seconds, milliseconds or microseconds: they would lie beyond the year 5000.
+_FINER = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3))
 _EPOCH = 3e8  # 1979 in seconds since 1970: rising numbers above it are times, loads are hardly ever
+_OTHER_DATE = re.compile(r"\b\d{1,2}[/.-]\d{1,2}[/.-]\d{4}\b|\b\d{4}[/.]\d{1,2}[/.]\d{1,2}\b|\b\d{1,2}:\d{2}\b")
 _REGULAR = 0.9  # share of steps that are alike where a column is a clock; the others are gaps
 
 
@@ -85,11 +86,13 @@ def find_columns(names: tuple[str, ...], rows: Rows, wanted: str | None = None) 
     if dates and dates[0] != load:
         return Columns(names, load, dates[0], "date", 1.0)
     if not clocks:
+        _refuse_other_dates(names, rows, [i for i in range(len(names)) if i not in numbers and i != load])
         return Columns(names, load, None, "none")
     largest = max(abs(float(row[clocks[0]])) for row in rows)
     unit = _unit(names[clocks[0]]) or 1.0
-    in_milliseconds = unit == 1.0 and largest > _MILLISECONDS
-    return Columns(names, load, clocks[0], "number", 1e-3 if in_milliseconds else unit, by_values)
+    if unit == 1.0:
+        unit = next((finer for above, finer in _FINER if largest > above), unit)
+    return Columns(names, load, clocks[0], "number", unit, by_values)
 
 
 def seconds_of(text: str) -> float | None:
@@ -103,6 +106,16 @@ def seconds_of(text: str) -> float | None:
     except ValueError:
         return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _refuse_other_dates(names: tuple[str, ...], rows: Rows, texts: Sequence[int]) -> None:
+    """Raise for dates that are not ISO: 03/04/2024 may be March or April, and one row a minute would be a guess."""
+    for i in texts:
+        if all(_OTHER_DATE.search(row[i]) for row in rows):
+            raise BadInput(
+                f"column {names[i]!r} holds times like {rows[0][i].strip()[:40]!r}, which are not ISO dates: write "
+                "2024-03-01T00:00:00, or remove the column, a row is then a minute"
+            )
 
 
 def _is_number(text: str) -> bool:

@@ -1,14 +1,16 @@
 """Reads load traces: CSV files of any step and size, as one value a minute; every mistake is named with its line.
 
 The file is read in chunks of rows that become arrays, so that gigabytes need some 16 bytes a row. Comma, semicolon, tab
-and bar separate; a header is optional; empty lines and lines that start with # are skipped.
+and bar separate; a header is optional; empty lines and lines that start with # are skipped. Gzip is unpacked.
 """
 
 from __future__ import annotations
 
 import csv
+import gzip
 import math
 import warnings
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -48,7 +50,7 @@ class Trace:
 def read_trace(path: Path, column: str | None = None) -> Trace:
     """The load in ``path``; ``column`` names it where the guess would be wrong."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with _opened(path) as file:
             return _read(file, path, column)
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; check the path") from None
@@ -56,6 +58,8 @@ def read_trace(path: Path, column: str | None = None) -> Trace:
         raise BadInput(f"{path}: is a folder; name a file in it") from None
     except UnicodeDecodeError:
         raise BadInput(f"{path}: is not UTF-8 text; give a CSV file") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
+        raise BadInput(f"{path}: is a damaged gzip file ({problem}); copy it again") from None
     except OSError as problem:
         raise BadInput(f"{path}: cannot be read ({problem.strerror or problem}); check its rights") from None
     except csv.Error as problem:
@@ -63,6 +67,15 @@ def read_trace(path: Path, column: str | None = None) -> Trace:
     except BadInput as problem:
         known = str(problem).startswith(str(path))
         raise problem if known else BadInput(f"{path}: {problem}") from None
+
+
+def _opened(path: Path) -> TextIO:
+    """The text of the file, unpacked where its first bytes are those of gzip."""
+    with path.open("rb") as raw:
+        packed = raw.read(2) == b"\x1f\x8b"
+    if packed:
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
 
 
 def _read(file: TextIO, path: Path, column: str | None) -> Trace:
@@ -96,7 +109,7 @@ def _said(columns: Columns, rows: int) -> tuple[str, ...]:
     if columns.time is None:
         return (f"no column of times: the {rows} rows are taken as one a minute",)
     if columns.by_values:
-        unit = "milliseconds" if columns.time_unit_s < 1 else "seconds"
+        unit = {1e-3: "milliseconds", 1e-6: "microseconds", 1e-9: "nanoseconds"}.get(columns.time_unit_s, "seconds")
         return (f"column {columns.time_name!r} rises like a clock and is taken for the time, in {unit}",)
     return ()
 
@@ -172,7 +185,8 @@ def _loads(chunk: list[Row], columns: Columns) -> Floats:
 def _refuse_load(chunk: list[Row], columns: Columns) -> NoReturn:
     for line, row in chunk:
         cell = row[columns.load].strip()
-        value, where = _number(cell), f"line {line}: {columns.load_name}"
+        name = f"column {columns.load_name}" if columns.load_name.isdecimal() else columns.load_name
+        value, where = _number(cell), f"line {line}: {name}"
         if not cell:
             raise BadInput(f"{where} is empty; fill it in or remove the line, a gap is then interpolated")
         if value is None:

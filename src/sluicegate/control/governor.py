@@ -14,7 +14,8 @@ The rules, in the order in which they are checked:
                   requires it
 7. no escalation  the last increase did not help, though every operator keeps up: no further increase until the load
                   has risen; not for an operator below its least
-8. cool-down      T_ra: ``cooldown_s`` since the last move, and since the start
+8. cool-down      T_ra: ``cooldown_s`` since the last move, and since the start; not for growth, if the load has risen
+                  by more than ``risen_share`` since the last move
 9. it pays        gain over ``horizon_s`` against pause and catch-up, in slot-seconds
 
 Rule 9. A move stops the pipeline for ``pause_s``; with lambda arriving and capacity C it then needs
@@ -73,7 +74,7 @@ def govern(ledger: Ledger, request: Request, rules: Rules, limits: Limits) -> tu
         return ledger, Verdict(request.stays, (), notes)
     short = any(have < limits.least_for(name) for name, have in request.have.items())
     blocked = None if short else _no_escalation(ledger, request, want, rules)
-    blocked = blocked or _cool_down(ledger, request, rules)
+    blocked = blocked or _cool_down(ledger, request, want, rules)
     blocked = blocked or _must_pay(request, want, rules)
     if blocked:
         return ledger, Verdict(request.stays, (), (*notes, blocked))
@@ -271,11 +272,19 @@ def _no_escalation(ledger: Ledger, request: Request, want: Mapping[str, int], ru
     )
 
 
-def _cool_down(ledger: Ledger, request: Request, rules: Rules) -> Refusal | None:
+def _cool_down(ledger: Ledger, request: Request, want: Mapping[str, int], rules: Rules) -> Refusal | None:
     since = request.now_s - (ledger.moved_at_s if ledger.moved_at_s is not None else request.now_s)
-    if since >= rules.cooldown_s:
+    if since >= rules.cooldown_s or _must_follow(ledger, request, want, rules):
         return None
     return Refusal("cool-down", f"moved {since:.3g} s ago, the cool-down is {rules.cooldown_s:g} s")
+
+
+def _must_follow(ledger: Ledger, request: Request, want: Mapping[str, int], rules: Rules) -> bool:
+    """Whether the last move was for a smaller load than now, so that its effect need not be awaited before growing."""
+    if ledger.moved_per_s is None or math.isinf(rules.cooldown_s):
+        return False
+    risen = (request.arrivals_per_s or 0.0) > ledger.moved_per_s * (1 + rules.risen_share)
+    return risen and all(want[name] >= stays for name, stays in request.stays.items())
 
 
 def _must_pay(request: Request, want: Mapping[str, int], rules: Rules) -> Refusal | None:
@@ -317,4 +326,9 @@ def _changes(request: Request, want: Mapping[str, int]) -> tuple[Rescale, ...]:
 def _moved(ledger: Ledger, request: Request, want: Mapping[str, int]) -> Ledger:
     raised = sum(want.values()) > sum(request.have.values())
     attempt = Attempt(request.now_s, request.arrivals_per_s or 0.0, request.late, sum(want.values()))
-    return replace(ledger, moved_at_s=request.now_s, last_raise=attempt if raised else ledger.last_raise)
+    return replace(
+        ledger,
+        moved_at_s=request.now_s,
+        moved_per_s=request.arrivals_per_s,
+        last_raise=attempt if raised else ledger.last_raise,
+    )

@@ -12,12 +12,10 @@ from statistics import median
 from typing import Any
 
 from sluicegate.control.capacity import Capacity, Places, capacity_for
-from sluicegate.control.changes import with_changes
 from sluicegate.control.governor import govern, govern_pace
 from sluicegate.control.group_count import GroupsAsked, with_group_counts
 from sluicegate.control.groups import GroupsSeen, moved_for
-from sluicegate.control.hot_key import within_hot_keys
-from sluicegate.control.request import lateness, request_for
+from sluicegate.control.request import lateness, request_for, with_changes, within_hot_keys
 from sluicegate.control.rules import Ledger, Rules
 from sluicegate.control.slots import SlotMapping, slots_and_places
 from sluicegate.domain import (

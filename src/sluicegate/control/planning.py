@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from sluicegate.control.settings import Known, policy_for
 from sluicegate.domain import Bundle, Goal, Limits, Operator, Placement, Prediction, Proposal, Situation, Topology
+from sluicegate.domain.figures import rate
 from sluicegate.errors import Infeasible
 from sluicegate.model.mapping_rate import Routing, VmLoad, mapping_rate, vm_loads
 from sluicegate.model.sojourn import predict
@@ -125,7 +126,7 @@ def proposal_at(policy: AnyPolicy, situation: Situation, settled: bool = True) -
         return policy.propose(policy.start(), situation)[1]
     rate_per_s = situation.arrivals_per_s
     proposal, steps = settle(policy, situation.topology, rate_per_s, situation.goal, situation.limits)
-    note = f"reactive policy: simulated at a constant {rate_per_s:.4g} rows/s for {steps} steps of a minute"
+    note = f"reactive policy: simulated at a constant {rate(rate_per_s)} for {steps} steps of a minute"
     return replace(proposal, reasons=(note, *proposal.reasons))
 
 
@@ -203,9 +204,9 @@ def _strained(predicted: Prediction, rate_per_s: float) -> tuple[str, ...]:
     """Warnings for a plan without spare capacity."""
     carried = predicted.rate_per_s
     if carried < rate_per_s * (1 - 1e-9):
-        return (f"carries {carried:,.6g} rows/s, {rate_per_s:,.6g} rows/s arrive: queues grow",)
+        return (f"carries {rate(carried, 6)}, {rate(rate_per_s, 6)} arrive: queues grow",)
     if math.isinf(predicted.sojourn.mean_s):
-        return (f"carries {carried:,.6g} rows/s, exactly the load: no spare capacity, so queues never settle",)
+        return (f"carries {rate(carried, 6)}, exactly the load: no spare capacity, so queues never settle",)
     return ()
 
 

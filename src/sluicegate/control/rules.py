@@ -21,7 +21,8 @@ class Rules:
 
     With ``cooldown_s`` = inf changes are only recommended. ``must_share``: the dead band does not stop growth of an
     operator whose utilisation at its current size is above this. ``calm_share``: above this share of a latency bound
-    the total does not fall.
+    the total does not fall. ``risen_share``: the cool-down does not stop growth if the load has risen by more than this
+    share since the last move.
     """
 
     cooldown_s: float = 30.0
@@ -33,6 +34,7 @@ class Rules:
     stale_after_s: float = 60.0
     helped_share: float = 0.05
     calm_share: float = math.inf
+    risen_share: float = math.inf
 
     def __post_init__(self) -> None:
         for what in (
@@ -44,6 +46,7 @@ class Rules:
             "stale_after_s",
             "helped_share",
             "calm_share",
+            "risen_share",
         ):
             value = getattr(self, what)
             if math.isnan(value) or value < 0:
@@ -97,9 +100,13 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The governor's memory. ``patience`` is by how much the window of executors has grown."""
+    """The governor's memory. ``patience`` is by how much the window of executors has grown.
+
+    ``moved_per_s`` is the load at the last move; ``None`` before the first.
+    """
 
     moved_at_s: float | None = None
+    moved_per_s: float | None = None
     wanted: tuple[tuple[float, Mapping[str, int]], ...] = ()
     executors: tuple[tuple[float, int], ...] = ()
     patience: float = 1.0

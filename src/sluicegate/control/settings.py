@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from sluicegate.control.loop import Settings
-from sluicegate.control.rules import Rules
+from sluicegate.control.rules import SLIGHT, Rules
 from sluicegate.control.slots import SlotMapping
 from sluicegate.domain import Goal, Limits, Topology
 from sluicegate.domain.topology import require
@@ -236,6 +236,7 @@ def rules_for(entry: PolicyEntry, timing: Timing, goal: Goal, t_ra_s: float | No
         pause_s=0.5,
         stale_after_s=stale_after_s,
         calm_share=_CALM_SHARE if goal.cost_per_hour is None else math.inf,
+        risen_share=SLIGHT if timing.cooldown_s is None else math.inf,  # a cool-down that was asked for holds always
     )
 
 

@@ -18,6 +18,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _PRIVATE = ("/api", "/metrics")
+MOST_HEAD_BYTES = 32_768
+"""Of the headers of a request."""
 _MOST_ADDRESS = 4096
 _HEADERS = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -89,13 +91,15 @@ class Guard:
 
 
 def _too_large(scope: Scope) -> tuple[int, str] | None:
-    """Refuse requests with a body or a long address: no route takes either."""
+    """Refuse requests with a body, a long address or long headers: no route takes any of them."""
     headers = Headers(scope=scope)
     told = headers.get("content-length", "0")
-    if "transfer-encoding" in headers or not told.isdigit() or int(told[:12]) > 0:
+    if "transfer-encoding" in headers or not told.isdecimal() or int(told[:12]) > 0:
         return 413, "refused: nothing is taken here"
     if len(scope["query_string"]) + len(scope["path"]) > _MOST_ADDRESS:
         return 414, "refused: the address is too long"
+    if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEAD_BYTES:
+        return 431, "refused: the headers are too long"
     try:
         scope["query_string"].decode()
     except UnicodeDecodeError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -17,6 +18,8 @@ from sluicegate.runlog.batch_log import DAMAGE, Tail
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.joined import joined, neighbours
 from sluicegate.runlog.layout import Layout
+from sluicegate.runlog.run_record import of_this_run
+from sluicegate.runlog.runs import driver_lives
 
 Document = dict[str, Any]
 Publish = Callable[[str, Document], None]
@@ -47,6 +50,7 @@ class Record:
         self.fleet: deque[Document] = deque(maxlen=_KEPT_FLEET)
         self.documents: dict[str, Document | None] = dict.fromkeys(DOCUMENTS)
         self.caught_up = False
+        self._attached = self._active = False
         self._described = _Watched(layout.description, "pipeline")
         self._files = [_Watched(folder / f"{name}.json", name) for name in DOCUMENTS]
         self._lines = [
@@ -62,6 +66,25 @@ class Record:
             return asdict(drawing_of(self.description))
         return asdict(drawing_of(described(joined(told, neighbours(self._folder)))))
 
+    @property
+    def _started_s(self) -> float:
+        """When the controller was started last: between an earlier run in this folder and it nothing was held."""
+        told = number((self.documents["control"] or {}).get("started_s"))
+        return told if told == told else -math.inf
+
+    @property
+    def outcome(self) -> Document | None:
+        """The outcome, unless it is that of an earlier run in this folder, which was resumed since."""
+        told = self.documents["outcome"]
+        with suppress(*DAMAGE):
+            return of_this_run(told, self.documents["control"] or {}) or None if told else None
+        return None
+
+    @property
+    def over(self) -> bool:
+        """Whether an attached application has ended: it has no outcome, and its driver may have been killed."""
+        return self._attached and (not self._active or not driver_lives(self._folder))
+
     def look(self, most_lines: int = 16) -> bool:
         """Read some of what is new; returns whether there is more. Bounded, so that requests are not delayed."""
         if (described_as := self._described.fresh()) is not None:
@@ -70,7 +93,8 @@ class Record:
         for file in self._files:
             if (fresh := file.fresh()) is not None:
                 self.documents[file.name] = fresh
-                self._tell(file.name, fresh)
+                if file.name != "outcome" or self.outcome:
+                    self._tell(file.name, fresh)
         more = False
         for lines, take in self._lines:
             found = lines.some(most_lines)
@@ -83,17 +107,19 @@ class Record:
 
     def _meet(self, document: Document) -> None:
         """Handle a new description: if the queries of an attached application changed, everything is read again."""
-        names = [str(node.get("name")) for node in document.get("nodes") or [] if isinstance(node, dict)]
+        nodes = [node for node in document.get("nodes") or [] if isinstance(node, dict)]
+        names = [str(node.get("name")) for node in nodes]
         if names != [node.name for node in self.description.nodes]:
             self._begin(described(document))
         elif document.get("attached"):  # what a query reads and writes is known after its first batch
             self.drawing = self._drawn()
+        self._attached, self._active = bool(document.get("attached")), any(node.get("active") for node in nodes)
 
     def _ticked(self, tick: Document) -> None:
         before_s = self.history.last_s
         if not self.history.add(tick):
             return
-        if self.tick is not None:
+        if self.tick is not None and not before_s < self._started_s <= self.history.last_s:
             self.slot_seconds += (self.history.last_s - before_s) * _running(self.tick)
         self.tick = tidy(tick)
         self._tell("tick", self.tick)

@@ -45,6 +45,8 @@ def run_document(record: Record) -> Document:
         "ticks": len(record.history),
         "tick": record.tick,
         **record.documents,
+        "outcome": record.outcome,
+        "over": record.over,
         "decisions": decisions_before(record, None),
         "decisions_made": record.decisions_made,
         "fleet": list(record.fleet)[::-1],

@@ -14,7 +14,7 @@ from types import FrameType
 
 import uvicorn
 
-from sluicegate.dashboard.guard import LOOPBACK, Access, Guard
+from sluicegate.dashboard.guard import LOOPBACK, MOST_HEAD_BYTES, Access, Guard
 from sluicegate.dashboard.record import Record
 from sluicegate.dashboard.routes import application
 from sluicegate.dashboard.watching import News, Watching
@@ -26,7 +26,6 @@ MOST_CONNECTIONS = 512
 """Most concurrent connections, including pages that listen for events; further ones get a 503."""
 ASKS_WITHIN_S = 10.0
 """A connection without a request by then is closed."""
-_MOST_HEAD_BYTES = 32_768
 _TICKS_A_LOOK = 10
 
 
@@ -91,13 +90,15 @@ class _Server(uvicorn.Server):
             guarded,
             log_level="warning",
             access_log=False,  # would show the token of an address
+            http="h11",  # where httptools is installed uvicorn would take that, which knows no such limit
+            ws="none",
             timeout_graceful_shutdown=3,
             limit_concurrency=MOST_CONNECTIONS,
-            h11_max_incomplete_event_size=_MOST_HEAD_BYTES,
+            h11_max_incomplete_event_size=MOST_HEAD_BYTES,  # of those that have not come in whole
         )
         super().__init__(config)
         self._watching, self._told = watching, told
-        self._since: dict[object, float] = {}
+        self._since: dict[tuple[object, object], float] = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         # before it serves: Ctrl-C may come during start-up
@@ -108,16 +109,23 @@ class _Server(uvicorn.Server):
         sys.stdout.flush()
 
     async def on_tick(self, counter: int) -> bool:
-        """Called ten times a second; every tenth call closes connections that have sent no request for long."""
+        """Called ten times a second; every tenth call closes connections that have waited for a request too long."""
         if counter % _TICKS_A_LOOK == 0:
-            silent = [one for one in self.server_state.connections if getattr(one, "cycle", None) is None]
-            now_s = time.monotonic()
-            self._since = {one: self._since.get(one, now_s) for one in silent}
-            for one in [one for one, since_s in self._since.items() if now_s - since_s > ASKS_WITHIN_S]:
-                transport = getattr(one, "transport", None)
-                if transport is not None:
-                    transport.close()
+            self._close_silent(time.monotonic())
         return await super().on_tick(counter)
+
+    def _close_silent(self, now_s: float) -> None:
+        """Close connections without a first request, and those that began another one and did not end it.
+
+        uvicorn closes idle ones, but waits without limit once a single byte of the next request is there.
+        """
+        last = ((one, getattr(one, "cycle", None)) for one in self.server_state.connections)
+        waiting = [pair for pair in last if pair[1] is None or pair[1].response_complete]
+        self._since = {pair: self._since.get(pair, now_s) for pair in waiting}
+        for (one, _), since_s in self._since.items():
+            transport = getattr(one, "transport", None)
+            if transport is not None and now_s - since_s > ASKS_WITHIN_S:
+                transport.close()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)

@@ -34,7 +34,8 @@ from numba import njit
 
 from sluicegate.domain import Forecast
 from sluicegate.domain.topology import require_number
-from sluicegate.forecast.direct import MEMORY, OUTLIER, Clock, advanced, clock_of, fresh, outlook
+from sluicegate.forecast.direct import MEMORY, OUTLIER, advanced, outlook
+from sluicegate.forecast.direct_state import Clock, clock_of, fresh
 from sluicegate.forecast.least_squares import Floats
 
 # One score in BLOCK exceeds the tracked quantile. The pool starts with BLOCK Laplace scores, ignores the first BLOCK of

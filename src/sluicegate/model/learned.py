@@ -64,7 +64,10 @@ class Learned:
         fits = self.fits.learn({n: seen.batches for n, seen in zip(self.topology.names, measured, strict=True)})
         laws = fits.laws() if fits is not self.fits else {}
         scatter = self.scatter.copy()
-        errors = _scattered(scatter, _or_nan([seen.service_per_s for seen in measured]), _FORGET)
+        fresh = [
+            _usable(seen.service_per_s, math.nan) for seen in measured
+        ]  # squares of others could overflow for ever
+        errors = _scattered(scatter, np.array(fresh, dtype=np.float64), _FORGET)
         steady = smoothed.all_of(self.topology.names)
         operators = tuple(
             _taught(operator, seen, laws.get(operator.name))

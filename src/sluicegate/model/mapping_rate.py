@@ -100,7 +100,6 @@ def vm_loads(
     placement: Placement,
     pipeline_per_s: float,
     routing: Routing = Routing.EVEN,
-    endpoint_cpu: float = ENDPOINT_CPU,
 ) -> dict[str, VmLoad]:
     """CPU and memory of each VM at a pipeline rate of ``pipeline_per_s``, with the threads of sources and sinks."""
     if not (math.isfinite(pipeline_per_s) and pipeline_per_s >= 0):
@@ -112,7 +111,7 @@ def vm_loads(
         for slot, share in task.shares(routing).items():
             _add(loads, slot, usage_at(profile, task.threads[slot], arrivals * share), 1)
     for slot, groups in placement.slots.items():
-        _add(loads, slot, Usage(endpoint_cpu, 0.0), sum(count for name, count in groups if name not in topology.index))
+        _add(loads, slot, Usage(ENDPOINT_CPU, 0.0), sum(count for name, count in groups if name not in topology.index))
     return {vm.name: VmLoad(vm.slots, *loads[vm.name]) for vm in placement.vms}
 
 

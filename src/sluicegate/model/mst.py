@@ -32,6 +32,7 @@ from sluicegate.model.mst_samples import Floats, MstSamples, samples_of
 Form = Literal[1, 2]
 LARGEST = 128  # the paper measures up to 24 and predicts up to 128
 _ASSUMED_RSD = 0.1
+_APART = 0.05  # share of the larger rate from which on two forms differ: less is within the noise of a measurement
 _TERMS: dict[Form, tuple[int, ...]] = {1: (-1, 0, 1, 2), 2: (1, 0, 2)}  # powers of m, the first to drop last
 
 
@@ -115,28 +116,27 @@ def fit_model(samples: MstSamples, form: Form, largest: int = LARGEST) -> MstMod
 def choose_model(
     training: Iterable[tuple[int, float]],
     validation: Iterable[tuple[int, float]] = (),
-    threshold: float = 0.05,
     largest: int = LARGEST,
 ) -> MstModel:
     """Fit both forms to ``training`` and return the better one.
 
-    Better is the smaller squared error over the ``validation`` samples of sizes at which the forms differ by more
-    than ``threshold`` (relative); without any, the smaller training error per degree of freedom (Eq 6), as the forms
-    differ in coefficients. Form 2 wins a tie: it has fewer. Validation samples are not trained on.
+    Better is the smaller squared error over the ``validation`` samples of sizes at which the forms differ
+    (``disagreeing_sizes``); without any, the smaller training error per degree of freedom (Eq 6), as the forms differ
+    in coefficients. Form 2 wins a tie: it has fewer. Validation samples are not trained on.
 
     >>> choose_model([(m, 100.0 * m / (1 + 0.1 * m)) for m in (3, 4, 6, 8, 24)]).form
     1
     """
     samples = samples_of(training)
     models = (fit_model(samples, 2, largest), fit_model(samples, 1, largest))
-    apart = set(disagreeing_sizes(*models, threshold=threshold))
+    apart = set(disagreeing_sizes(*models))
     deciding = [pair for pair in validation if pair[0] in apart]
     errors = [_mean_error(model, deciding) if deciding else model.sd_per_s for model in models]
     rounding = 1e-9 * float(np.mean(samples.mean_per_s))
     return models[1] if errors[1] + rounding < errors[0] else models[0]
 
 
-def disagreeing_sizes(one: MstModel, other: MstModel, threshold: float = 0.05) -> tuple[int, ...]:
+def disagreeing_sizes(one: MstModel, other: MstModel, threshold: float = _APART) -> tuple[int, ...]:
     """Unmeasured sizes at which two models differ by more than ``threshold`` of the larger: worth measuring."""
     size = min(one.largest, other.largest)
     a, b = _guarded(one, size), _guarded(other, size)
@@ -144,8 +144,8 @@ def disagreeing_sizes(one: MstModel, other: MstModel, threshold: float = 0.05) -
     return tuple(int(m) for m in apart if m not in one.samples.sizes)
 
 
-def most_disagreeing(one: MstModel, other: MstModel, threshold: float = 0.05) -> int | None:
-    """The unmeasured size at which two models differ most, relative to the larger; ``None`` if below ``threshold``.
+def most_disagreeing(one: MstModel, other: MstModel) -> int | None:
+    """The unmeasured size at which two models differ most, relative to the larger; ``None`` if below ``_APART``.
 
     >>> few = samples_of([(1, 90.0), (2, 150.0), (4, 200.0), (1, 91.0), (2, 151.0), (4, 201.0)])
     >>> most_disagreeing(fit_model(few, 1, largest=8), fit_model(few, 2, largest=8))
@@ -154,7 +154,7 @@ def most_disagreeing(one: MstModel, other: MstModel, threshold: float = 0.05) ->
     size = min(one.largest, other.largest)
     a, b = _guarded(one, size), _guarded(other, size)
     apart = np.abs(a - b) / np.maximum(np.maximum(a, b), np.finfo(np.float64).tiny)
-    sizes = disagreeing_sizes(one, other, threshold)
+    sizes = disagreeing_sizes(one, other)
     return max(sizes, key=lambda m: float(apart[m - 1])) if sizes else None
 
 

@@ -17,6 +17,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from sluicegate.domain import Operator, ProfilePoint, TaskProfile
+from sluicegate.domain.figures import rate
 from sluicegate.errors import BadInput
 
 ROUNDING = 1e-9
@@ -63,7 +64,7 @@ def corrected(operator: Operator, rsd: float = 0.0) -> tuple[TaskProfile, str | 
     >>> profile = TaskProfile("parse", (ProfilePoint(1, 300.0, 0.85, 0.1),), service_per_s=320.0)
     >>> found, why = corrected(Operator("parse", 160.0, profile=profile))
     >>> found.points[0].rate_per_s, why
-    (150.0, 'profile of parse: measured at 320/s a task, observed 160/s: its rates are taken times 0.50')
+    (150.0, 'profile of parse: measured at 320 rows/s a task, observed 160 rows/s: its rates are taken times 0.50')
     """
     profile = profile_of(operator)
     if profile.service_per_s is None:
@@ -73,8 +74,8 @@ def corrected(operator: Operator, rsd: float = 0.0) -> tuple[TaskProfile, str | 
         return profile, None
     points = tuple(ProfilePoint(p.threads, p.rate_per_s * ratio, p.cpu, p.memory) for p in profile.points)
     why = (
-        f"profile of {operator.name}: measured at {profile.service_per_s:.4g}/s a task, observed "
-        f"{operator.service_per_s:.4g}/s: its rates are taken times {ratio:.2f}"
+        f"profile of {operator.name}: measured at {rate(profile.service_per_s)} a task, observed "
+        f"{rate(operator.service_per_s)}: its rates are taken times {ratio:.2f}"
     )
     return TaskProfile(profile.task, points, operator.service_per_s), why
 

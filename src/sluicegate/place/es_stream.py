@@ -57,6 +57,10 @@ class EsStreamPlacer:
         used = sum(1 for node in nodes if node.hosts)
         return ledger.placement(f"es-stream: {len(bundles)} instances on {used} of {len(fleet)} nodes")
 
+    def fewest_slots(self, topology: Topology, bundles: Sequence[Bundle]) -> int | None:
+        """A lower bound of the slots, however little the instances use: so many hold all of them."""
+        return -(-len(bundles) // self.instances_per_slot)
+
     def _vm_for(
         self, topology: Topology, bundle: Bundle, ledger: SlotLedger, nodes: Sequence[NodeObservation]
     ) -> int | None:

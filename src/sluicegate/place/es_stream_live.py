@@ -81,48 +81,71 @@ def move_by_nodes(
     kept, falls = kept_places(ground, running, memory.leaving), _falls(memory, ground, trigger)
     if falls:
         memory = replace(memory, waiting=())
-    waiting, taken, reasons = _to_requested(memory, ground, kept)
-    missing = len(waiting)
+    step = _moved_to_requested(memory, ground, kept)
     board = _Board(topology, ground, limits, kept, memory.leaving)
-    for name in topology.order:
-        while len(board.places[name]) < running[name]:
-            found, reason = board.put(name)
-            reasons.append(f"{name}: {reason}")
-            missing += found is None
-            if found is None and not board.fall_back(name):
-                missing += running[name] - len(board.places[name]) - 1  # no slot for the others either
-                break
-            if found is None:
-                waiting.append((name, board.places[name][-1]))
-            if found is not None and found not in taken and reason.startswith("bottleneck"):
-                taken.append(found)
-    if missing:
+    _place_new(step, board, topology.order, running)
+    if step.missing:
         memory = replace(memory, leaving=(), rate_per_s=ground.arrivals_per_s)
-    elif not reasons and not memory.leaving:
-        rule = nodes_to_release(board.nodes, falls, taken, limits)
-        unused = board.unused() if falls else ()
-        leaving = board.spare((*unused, *(rule.nodes if isinstance(rule, Shrink) else ())), sum(running.values()))
-        if leaving:
-            board.leave(leaving)
-            taken = [host for host in taken if host not in leaving]
-            told = f"{', '.join(leaving)} left, {rule.reason}"
-            memory = replace(memory, leaving=leaving, rate_per_s=ground.arrivals_per_s, why=told)
+    elif not step.reasons and not memory.leaving:
+        released = _release(step, board, falls, limits, sum(running.values()))
+        if released is not None:
+            leaving, why = released
+            memory = replace(memory, leaving=leaving, rate_per_s=ground.arrivals_per_s, why=why)
     if memory.leaving:  # a release takes several ticks, and each change on the way has this reason
-        reasons.append(memory.why)
+        step.reasons.append(memory.why)
     places = {name: tuple(hosts) for name, hosts in board.places.items()}
-    nodes = math.ceil(missing / max(ground.slots.values(), default=1))  # an added node takes as many as its slots
-    memory = replace(memory, taken=tuple(taken), waiting=tuple(waiting))
-    return memory, Moved(places, nodes, memory.leaving, tuple(reasons))
+    nodes = math.ceil(step.missing / max(ground.slots.values(), default=1))  # an added node takes as many as its slots
+    memory = replace(memory, taken=tuple(step.taken), waiting=tuple(step.waiting))
+    return memory, Moved(places, nodes, memory.leaving, tuple(step.reasons))
+
+
+@dataclass(slots=True)
+class _Step:
+    """What a step has found so far: the next memory's ``waiting`` and ``taken``, and instances without a node."""
+
+    waiting: list[tuple[str, str]]
+    taken: list[str]
+    reasons: list[str]
+    missing: int
 
 
 def _falls(memory: EsNodesMemory, ground: WhatRuns, trigger: float) -> bool:
     return ground.arrivals_per_s < (1 - trigger) * memory.rate_per_s
 
 
-def _to_requested(
-    memory: EsNodesMemory, ground: WhatRuns, kept: dict[str, list[str]]
-) -> tuple[list[tuple[str, str]], list[str], list[str]]:
-    """Move instances to the nodes requested for them that are up; returns those that wait on, taken nodes, reasons."""
+def _place_new(step: _Step, board: _Board, order: tuple[str, ...], running: Mapping[str, int]) -> None:
+    """Place the instances that no node has yet; without a suitable node on the least loaded one, else nowhere."""
+    for name in order:
+        while len(board.places[name]) < running[name]:
+            found, reason = board.put(name)
+            step.reasons.append(f"{name}: {reason}")
+            if found is not None:
+                if found not in step.taken and reason.startswith("bottleneck"):
+                    step.taken.append(found)
+            elif board.fall_back(name):
+                step.missing += 1
+                step.waiting.append((name, board.places[name][-1]))
+            else:
+                step.missing += running[name] - len(board.places[name])  # no slot for the others either
+                break
+
+
+def _release(
+    step: _Step, board: _Board, falls: bool, limits: NodeThresholds, processors: int
+) -> tuple[tuple[str, ...], str] | None:
+    """Nodes to release now and why; their instances move to the least loaded others. ``None`` if there are none."""
+    rule = nodes_to_release(board.nodes, falls, step.taken, limits)
+    unused = board.unused() if falls else ()
+    leaving = board.spare((*unused, *(rule.nodes if isinstance(rule, Shrink) else ())), processors)
+    if not leaving:
+        return None
+    board.leave(leaving)
+    step.taken = [host for host in step.taken if host not in leaving]
+    return leaving, f"{', '.join(leaving)} left, {rule.reason}"
+
+
+def _moved_to_requested(memory: EsNodesMemory, ground: WhatRuns, kept: dict[str, list[str]]) -> _Step:
+    """Move instances to the nodes requested for them that are up; those that wait on still miss theirs."""
     waiting, taken, reasons = list[tuple[str, str]](), list(memory.taken), list[str]()
     for name, host in memory.waiting:
         if host not in kept.get(name, ()):
@@ -136,7 +159,7 @@ def _to_requested(
         kept[name].append(fresh)
         taken.append(fresh)
         reasons.append(f"{name}: {fresh}, requested for it, is up: moves there from {host}")
-    return waiting, taken, reasons
+    return _Step(waiting, taken, reasons, missing=len(waiting))
 
 
 class _Board:

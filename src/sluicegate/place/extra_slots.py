@@ -2,12 +2,12 @@
 
 A plan's slots are a lower bound: bundles cannot be split to fill every gap. The result has the fewest extra slots found
 by adding one at a time. Counts that must fail are skipped: SAM knows the slots it needs, RSM a number below which no
-mapping exists. Above it every count is tried: that RSM maps on n slots does not imply that it maps on n + 1, since
-another fleet changes every distance.
+mapping exists, Es-Stream its instances over those that a slot may hold. Above it every count is tried: that RSM maps on
+n slots does not imply that it maps on n + 1, since another fleet changes every distance.
 
 The mapper sees exactly the requested slots. Further slots of the last machine stay in reserve: they are paid for, so
-the first extra slots may cost nothing. By default at most 3 n + 1 are added to n: best fit leaves no two slots whose
-contents would fit on one, so it never needs more.
+the first extra slots may cost nothing. At most 3 n + 1 are added to n, the plan's slots or the mapper's
+fewest if that is more: best fit leaves no two slots whose contents would fit on one, so it never needs more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from sluicegate.domain import Bundle, Placement, Topology, Vm
-from sluicegate.errors import BadInput, Infeasible
+from sluicegate.errors import Infeasible
 from sluicegate.place.placer import DoesNotFit, Placer
 from sluicegate.policy.vms import VM_SIZES, rent
 
@@ -35,9 +35,8 @@ def place_with_extra_slots(
     bundles: Sequence[Bundle],
     slots: int,
     vm_sizes: Iterable[int] = VM_SIZES,
-    most_extra: int | None = None,
 ) -> Placement:
-    """The placement on ``slots`` or the fewest more; ``Infeasible`` beyond ``most_extra``.
+    """The placement on ``slots`` or the fewest more; ``Infeasible`` where none of four times as many is enough.
 
     >>> from sluicegate.domain import Edge, Operator
     >>> from sluicegate.place.sam import Sam
@@ -47,21 +46,18 @@ def place_with_extra_slots(
     (1, 3, [4])
     """
     sizes = tuple(vm_sizes)
-    bound = 3 * slots + 1 if most_extra is None else most_extra
-    if bound < 0:
-        raise BadInput(f"most_extra is {most_extra}: give 0 or more")
     first = _place(placer, topology, bundles, slots, sizes)
     if isinstance(first, Placement):
         return first
     least = _fewest(placer, topology, bundles, slots, first)
-    why = first.why
-    for total in range(max(slots + 1, least), slots + bound + 1):
+    most, why = 4 * max(slots, least) + 1, first.why
+    for total in range(max(slots + 1, least), most + 1):
         found = _place(placer, topology, bundles, total, sizes)
         if isinstance(found, Placement):
             reason = f"{total - slots} slots more than the {slots} planned: {first.why}"
             return replace(found, extra_slots=total - slots, reasons=(*found.reasons, reason))
         why = found.why
-    raise Infeasible(f"{placer.name} does not map on {slots} + {bound} slots, allow more: {why}")
+    raise Infeasible(f"{placer.name} maps these bundles on none of {slots} to {most} slots, take another mapper: {why}")
 
 
 def _place(

@@ -23,10 +23,18 @@ class LivePlacement:
     """The placement, changed by ``move``. ``may_move`` are the measured instances that have not moved yet.
 
     Unmeasured instances stay and count with their operator's declared CPU, so that their node does not appear idle.
+    ``speeds`` are those of the VMs (1 where none is given): on a slower one an instance is busy for longer.
     """
 
-    def __init__(self, topology: Topology, placement: Placement, loads: Mapping[tuple[str, str], float]) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        placement: Placement,
+        loads: Mapping[tuple[str, str], float],
+        speeds: Mapping[str, float] | None = None,
+    ) -> None:
         self.ledger = SlotLedger(placement.vms)
+        self._speed = [(speeds or {}).get(vm.name, 1.0) for vm in placement.vms]
         self._before = placement
         number = {name: slot for slot, name in enumerate(self.ledger.slots.names)}
         self.may_move: list[Instance] = []
@@ -50,7 +58,11 @@ class LivePlacement:
 
     def load_with(self, vm: int, one: Instance) -> float:
         """The VM's load if the instance were moved to it."""
-        return self.load_of(vm) + one.load / self._size(vm)
+        return self.load_of(vm) + self._load_on(vm, one) / self._size(vm)
+
+    def faster_on(self, vm: int, one: Instance) -> float:
+        """How many times as fast the VM is as the one that runs the instance."""
+        return self._speed[vm] / self._speed[self.vm_of(one)]
 
     def used(self) -> list[int]:
         """VMs that run something."""
@@ -73,7 +85,8 @@ class LivePlacement:
         self.ledger.remove(one.slot, one.bundle)
         self._load[self.vm_of(one)] -= one.load
         self.ledger.put(slot, one.bundle)
-        self._load[self.ledger.slots.vm[slot]] += one.load
+        there = self.ledger.slots.vm[slot]
+        self._load[there] += self._load_on(there, one)
         self.may_move.remove(one)
 
     def released(self) -> tuple[str, ...]:
@@ -84,6 +97,9 @@ class LivePlacement:
     def placement(self, reason: str) -> Placement:
         found = self.ledger.placement(reason)
         return replace(found, extra_slots=self._before.extra_slots, reasons=(*self._before.reasons, reason))
+
+    def _load_on(self, vm: int, one: Instance) -> float:
+        return one.load / self.faster_on(vm, one)
 
     def _size(self, vm: int) -> int:
         return max(self.ledger.slots.fleet[vm].slots, 1)

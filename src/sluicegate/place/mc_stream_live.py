@@ -1,9 +1,9 @@
 """Mc-Stream's algorithms 3 and 4 on a running pipeline: new instances by algorithm 3, then moves by measured load.
 
 Algorithm 3 repeats until targets are met, which is known only after the next measurement. So each call moves at most
-``most_moves`` instances (``mc_stream_online``), and the next comes at least ``wait_s`` later: hot instances and the
-ends of hot edges while a latency goal is missed, cold instances are packed while nodes idle. A host without an instance
-is released while the goal is met.
+``most_moves`` instances (``mc_stream_online``), and the next comes at least ``wait_s`` later and not before a batch of
+each operator moved has begun and ended at its new places: hot instances and the ends of hot edges while a latency goal
+is missed, cold instances are packed while nodes idle. A host without an instance is released while the goal is met.
 
 On Spark the steps of a move (``redeployment``) are: executors of the target are warm before they are in ``slots``; the
 instance's rows wait on its edge from one batch to the next; its state is loaded by the target from the checkpoint that
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Any
 
 from sluicegate.domain import Bundle, Placement, Topology, Vm
@@ -28,10 +29,14 @@ from sluicegate.place.sweep import by_task
 
 @dataclass(frozen=True, slots=True)
 class McMovesMemory:
-    """The time of the last move, and the hosts that packing has emptied."""
+    """The time of the last move, the hosts that packing has emptied, and what has to end before the next move.
+
+    ``awaited`` has the batches still to end of each operator moved: the one under way then, and one at the new places.
+    """
 
     moved_at_s: float | None = None
     leaving: tuple[str, ...] = ()
+    awaited: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,7 @@ def move_online(
 
     Without ``rules`` no running instance is moved; without ``scheduling`` new ones go round robin over the nodes.
     """
-    memory = memory or McMovesMemory(ground.now_s)
+    memory = _with_ended(memory or McMovesMemory(ground.now_s), ground)
     leaving = tuple(host for host in memory.leaving if host in ground.slots)
     kept = kept_places(ground, running, leaving)
     fleet = [Vm(host, slots) for host, slots in sorted(ground.slots.items()) if host not in leaving]
@@ -107,18 +112,41 @@ def move_online(
     ledger, placed = SlotLedger(fleet), _placed(topology, running, kept, fleet, scheduling)
     reasons = [f"{name} {host}: {why}" for name, host, why in placed.new]
     now = _placement(ledger, placed.slots)
-    if rules is None or reasons or placed.missing or ground.now_s - (memory.moved_at_s or 0.0) < wait_s:
-        memory = replace(memory, leaving=leaving, moved_at_s=ground.now_s if reasons else memory.moved_at_s)
+    if (
+        rules is None
+        or reasons
+        or placed.missing
+        or ground.now_s - (memory.moved_at_s or 0.0) < wait_s
+        or memory.awaited
+    ):
+        awaited = {**memory.awaited, **_awaited(ground, {name for name, _, _ in placed.new})}
+        moved_at_s = ground.now_s if reasons else memory.moved_at_s
+        memory = replace(memory, leaving=leaving, moved_at_s=moved_at_s, awaited=awaited)
         return memory, Moved(_hosts(topology, now), 0, leaving, (*reasons, *_released(leaving)))
     # a task occupies a slot, however little of a core it uses
     whole = topology.with_operators(tuple(replace(o, cpu=1.0, memory=0.0, profile=None) for o in topology.operators))
-    found = redeploy(whole, now, Measured(_loads(ground, placed.slots), ground.edges_per_s), ground.late, rules)
+    loads = _loads(ground, placed.slots)
+    found = redeploy(whole, now, Measured(loads, ground.edges_per_s, _speeds(loads)), ground.late, rules)
     places = _hosts(topology, found.placement)
     used = {host for hosts in places.values() for host in hosts}
     empty = tuple(vm.name for vm in fleet if vm.name not in used) if not ground.late else ()
-    memory = McMovesMemory(ground.now_s if found.moves or empty else memory.moved_at_s, (*leaving, *empty))
+    moved_at_s = ground.now_s if found.moves or empty else memory.moved_at_s
+    awaited = _awaited(ground, {move.operator for move in found.moves})
+    memory = McMovesMemory(moved_at_s, (*leaving, *empty), awaited)
     told = _told(topology, found) if found.moves else ()
     return memory, Moved(places, 0, memory.leaving, (*told, *_released(memory.leaving)))
+
+
+def _awaited(ground: WhatRuns, moved: Collection[str]) -> dict[str, int]:
+    return {name: 2 for name in moved if name in ground.ended}
+
+
+def _with_ended(memory: McMovesMemory, ground: WhatRuns) -> McMovesMemory:
+    """The memory without the batches that have ended since, and without operators that no longer run."""
+    if not memory.awaited:
+        return memory
+    left = {name: n - ground.ended[name] for name, n in memory.awaited.items() if name in ground.ended}
+    return replace(memory, awaited={name: n for name, n in left.items() if n > 0})
 
 
 def _released(hosts: tuple[str, ...]) -> tuple[str, ...]:
@@ -191,6 +219,21 @@ def _loads(ground: WhatRuns, slots: Mapping[str, tuple[str, ...]]) -> dict[tuple
         if len(ground.loads.get(name, ())) == len(own)
         for slot, load in zip(own, ground.loads[name], strict=True)
     }
+
+
+def _speeds(loads: Mapping[tuple[str, str], float]) -> dict[str, float]:
+    """The speed of each host (p of the paper), 1 for the fastest, by how long siblings take for the same rows.
+
+    >>> _speeds({("a", "h1/1"): 0.9, ("a", "h2/1"): 0.3, ("b", "h2/2"): 0.5})
+    {'h1': 0.3333333333333333, 'h2': 1.0}
+    """
+    least = dict[str, float]()
+    for (name, _), load in loads.items():
+        least[name] = min(load, least.get(name, load))
+    found: dict[str, list[float]] = {}
+    for (name, slot), load in loads.items():
+        found.setdefault(slot.rpartition("/")[0], []).append(least[name] / load if load > 0 else 1.0)
+    return {host: fmean(speeds) for host, speeds in found.items() if min(speeds) > 0}
 
 
 def _hosts(topology: Topology, placement: Placement) -> dict[str, tuple[str, ...]]:

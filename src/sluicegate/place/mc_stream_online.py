@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from sluicegate.domain import Placement, Topology
+from sluicegate.domain.figures import rate
 from sluicegate.domain.topology import require
 from sluicegate.place.live_placement import Instance, LivePlacement
 from sluicegate.place.mc_stream import choose, upstream_of
@@ -30,26 +31,31 @@ class OnlineRules:
     least_utilisation 0.3   of the VMs in use, below which instances are packed
     most_load 0.8           of a VM after an instance was packed onto it, or moved to the other end of its edge
     least_relief 0.05       of a VM: how much less loaded the new VM of a hot instance must be than the old one
+    least_faster 1.25       a VM so many times as fast takes a hot instance though it is loaded more; redirection too
+                            takes smaller differences of speed as transient
     """
 
     most_moves: int = 4
     least_utilisation: float = 0.3
     most_load: float = 0.8
     least_relief: float = 0.05
+    least_faster: float = 1.25
 
     def __post_init__(self) -> None:
         require(self.most_moves >= 0, f"most_moves is {self.most_moves}: give 0 or more")
         for what in ("least_utilisation", "most_load", "least_relief"):
             share = getattr(self, what)
             require(0 <= share <= 1, f"{what} is {share}: give a share of a VM, 0 to 1")
+        require(self.least_faster > 1, f"least_faster is {self.least_faster}: give a ratio of speeds above 1")
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Load of each instance, by operator and slot, as a share of a slot; rows per second of each edge."""
+    """Load of each instance, by operator and slot, as a share of a slot; rows per second of each edge; VMs' speeds."""
 
     loads: Mapping[tuple[str, str], float]
     edges_per_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    speeds: Mapping[str, float] = field(default_factory=dict)
 
 
 class Cause(Enum):
@@ -100,7 +106,7 @@ def redeploy(
     >>> found.moves[0].origin, found.moves[0].target, found.released
     ('n1/1', 'n2/1', ('n1',))
     """
-    rules, live = rules or OnlineRules(), LivePlacement(topology, placement, measured.loads)
+    rules, live = rules or OnlineRules(), LivePlacement(topology, placement, measured.loads, measured.speeds)
     at_first = live.utilisation()
     moves = tuple(_moves(topology, live, measured, late, rules))
     state = f"{'late' if late else 'on time'}, utilisation {at_first:.0%} (packed below {rules.least_utilisation:.0%})"
@@ -118,7 +124,10 @@ def _moves(
     left, relieving = rules.most_moves, set[int]()
     finders: list[Callable[[], _Candidate | None]] = []
     if late:
-        finders = [lambda: _hot_instance(live, upstream, rules), lambda: _hot_edge(live, edges, rules, relieving)]
+        finders = [
+            lambda: _hot_instance(live, upstream, edges, rules),
+            lambda: _hot_edge(live, edges, rules, relieving),
+        ]
     while left and finders:
         found = finders[0]()
         # Alternate as in the paper: an instance, then an edge; a finder without a candidate is dropped.
@@ -128,7 +137,7 @@ def _moves(
             if found.cause is Cause.HOT_INSTANCE:
                 relieving.add(live.ledger.slots.vm[found.slot])
             yield _move(live, found)
-    while left and live.utilisation() < rules.least_utilisation:
+    while left and not late and live.utilisation() < rules.least_utilisation:
         found = _cold_instance(live, rules)
         if found is None:
             return
@@ -136,12 +145,18 @@ def _moves(
         yield _move(live, found)
 
 
-def _hot_instance(live: LivePlacement, upstream: Mapping[str, frozenset[str]], rules: OnlineRules) -> _Candidate | None:
+def _hot_instance(
+    live: LivePlacement,
+    upstream: Mapping[str, frozenset[str]],
+    edges_per_s: Mapping[tuple[str, str], float],
+    rules: OnlineRules,
+) -> _Candidate | None:
     """The hottest instance above the mean that algorithm 3 can send to a node less loaded than its own."""
     for one in _above_mean(live):
         here = live.vm_of(one)
-        bound = live.load_of(here) - rules.least_relief
-        relief = {vm for vm in live.open_slots(one.bundle) if vm != here and live.load_with(vm, one) < bound}
+        elsewhere = [vm for vm in live.open_slots(one.bundle) if vm != here]
+        others = _other_ends(one.bundle.operator, edges_per_s)
+        relief = {vm for vm in elsewhere if _relieves(live, one, vm, others, rules)}
         feeds = upstream.get(one.bundle.operator, frozenset())
         chosen = choose(live.ledger, one.bundle, feeds, relief) if relief else None
         if chosen is not None:
@@ -152,6 +167,26 @@ def _hot_instance(live: LivePlacement, upstream: Mapping[str, frozenset[str]], r
             )
             return _Candidate(one, slot, Cause.HOT_INSTANCE, why)
     return None
+
+
+def _other_ends(operator: str, edges_per_s: Mapping[tuple[str, str], float]) -> set[str]:
+    ends = (set(edge) for edge, sent_per_s in edges_per_s.items() if operator in edge and sent_per_s > 0)
+    return set().union(*ends) - {operator}
+
+
+def _relieves(live: LivePlacement, one: Instance, vm: int, others: Collection[str], rules: OnlineRules) -> bool:
+    """Whether the VM is so much faster that rows take less there, or would be less loaded than the old one is.
+
+    Unless the old one is loaded too much, an instance is not parted from the ``others``, the ends of its edges, nor
+    moved to a slower VM, which has the least load once it has lost its instances: the next call would undo both.
+    """
+    here, faster, load = live.vm_of(one), live.faster_on(vm, one), live.load_with(vm, one)
+    if faster >= rules.least_faster and load <= rules.most_load:
+        return True
+    hosts = live.ledger.hosts
+    parted = any(hosts[here][name] and not hosts[vm][name] for name in others)
+    stays = (parted or faster * rules.least_faster <= 1) and live.load_of(here) <= rules.most_load
+    return not stays and load < live.load_of(here) - rules.least_relief
 
 
 def _above_mean(live: LivePlacement) -> list[Instance]:
@@ -167,8 +202,8 @@ def _hot_edge(
 
     VMs that have just taken a hot instance are excluded: following it there would only move the overload.
     """
-    for (origin, target), rate in sorted(edges_per_s.items(), key=lambda item: (-item[1], item[0])):
-        if origin == target or rate <= 0:
+    for (origin, target), sent_per_s in sorted(edges_per_s.items(), key=lambda item: (-item[1], item[0])):
+        if origin == target or sent_per_s <= 0:
             continue
         ends = [one for one in live.may_move if one.bundle.operator == target]
         for one in sorted(ends, key=lambda one: (-one.load, one.slot)):
@@ -185,7 +220,7 @@ def _hot_edge(
             ]
             if beside:
                 slot = room[min(beside, key=live.load_of)]
-                return _Candidate(one, slot, Cause.HOT_EDGE, f"{rate:,.4g} rows/s from {origin} stay on one node")
+                return _Candidate(one, slot, Cause.HOT_EDGE, f"{rate(sent_per_s)} from {origin} stay on one node")
     return None
 
 

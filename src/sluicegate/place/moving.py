@@ -19,7 +19,10 @@ Hosts = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class WhatRuns:
-    """The running placement: ``slots`` of every host that takes tasks, ``loads`` of instances as shares of a slot."""
+    """The running placement: ``slots`` of every host that takes tasks, ``loads`` of instances as shares of a slot.
+
+    ``ended`` counts, by operator in batches, those that ended since the last call.
+    """
 
     now_s: float
     slots: Mapping[str, int]
@@ -29,6 +32,7 @@ class WhatRuns:
     late: bool = False
     loads: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     edges_per_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    ended: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +61,9 @@ def ground_of(situation: Situation, slots: Mapping[str, int], places: Hosts, lat
     edges = {
         (edge.origin, edge.target): arrivals.get(edge.origin, 0.0) * edge.selectivity for edge in topology.inner_edges
     }
-    seen = situation.observation.nodes
-    return WhatRuns(situation.now_s, slots, places, seen, situation.arrivals_per_s, late, loads, edges)
+    seen = situation.observation
+    ended = {o.name: len(seen.of(o.name).batches) for o in topology.operators if o.batch is not None}
+    return WhatRuns(situation.now_s, slots, places, seen.nodes, situation.arrivals_per_s, late, loads, edges, ended)
 
 
 def _loads(situation: Situation, name: str) -> tuple[float, ...]:

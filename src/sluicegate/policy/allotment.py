@@ -12,8 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain, repeat
 
 from sluicegate.domain import SINK, Bundle, Limits, Operator, Proposal, Situation, TaskProfile, Topology, is_sink
+from sluicegate.domain.figures import rate
 from sluicegate.errors import BadInput
 from sluicegate.model.task_profile import ENDPOINT_CPU, ROUNDING, Usage, corrected, usage_at
 
@@ -113,8 +115,8 @@ def propose(situation: Situation, allot: Allot, endpoint: Usage) -> Proposal:
     wants = _wants(situation)
     whole = _plan(situation.topology, wants, allot, endpoint, 1.0)
     short = [
-        f"{want.operator}: limits allow {want.most} threads, which carry {part.carried_per_s:.4g} of "
-        f"{want.arrivals_per_s:.4g}/s: raise most for it"
+        f"{want.operator}: limits allow {want.most} threads, which carry {rate(part.carried_per_s)} of "
+        f"{rate(want.arrivals_per_s)}: raise most for it"
         for want, part in zip(wants, whole.parts.values(), strict=True)
         if part.carried_per_s < want.arrivals_per_s * (1 - 2 * ROUNDING)
     ]
@@ -201,8 +203,5 @@ def bundles_of(topology: Topology, running: Mapping[str, int], proposal: Proposa
     """
     if proposal is not None and proposal.bundles and dict(proposal.processors) == dict(running):
         return proposal.bundles
-    return tuple(
-        Bundle(operator.name, 1, min(operator.cpu, 1.0), min(operator.memory, 1.0))
-        for operator in topology.operators
-        for _ in range(running[operator.name])
-    )
+    single = {o.name: Bundle(o.name, 1, min(o.cpu, 1.0), min(o.memory, 1.0)) for o in topology.operators}
+    return tuple(chain.from_iterable(repeat(single[name], running[name]) for name in topology.names))

@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit
 
 from sluicegate.domain import Limits
+from sluicegate.domain.figures import rate
 from sluicegate.errors import Infeasible
 from sluicegate.model.erlang import erlang_b, fewest_stable
 from sluicegate.model.stations import Counts, Floats, Laws, Stations, varying_s
@@ -40,7 +41,7 @@ def smallest(stations: Stations, limits: Limits) -> Counts:
         name = stations.names[i]
         raise Infeasible(
             f"operator {name!r} needs more than {offered[i]:,.4g} processors for "
-            f"{stations.laws.arrivals_per_s[i]:,.4g} rows/s at {stations.laws.service_per_s[i]:,.4g} rows/s each, "
+            f"{rate(stations.laws.arrivals_per_s[i])} at {rate(stations.laws.service_per_s[i])} each, "
             f"above its limit of {most[i]:,}: raise the limit or lower the rate"
         )
     stable = _stable(stations.laws.arrivals_per_s, stations.laws.service_per_s)

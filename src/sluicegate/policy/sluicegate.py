@@ -25,6 +25,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from sluicegate.domain import Limits, Proposal, Situation
+from sluicegate.domain.figures import rate
 from sluicegate.errors import Infeasible
 from sluicegate.model.sojourn import quantile_s
 from sluicegate.model.stations import KEEPS_UP, Counts, Stations
@@ -59,10 +60,11 @@ class SluicegatePolicy:
     queued beyond those that arrive within the goal; ``paced_share`` the share of the mean goal that batches may use
     by starting late (they cost less then); ``waiting_share`` the share of the least latency bound that rows may queue
     if the load is at its quantile instead of its mean; ``most_growth`` caps the forecast relative to the current load,
-    against forecasts from little data. ``slow_start`` is set where executors must start before there are more
-    processors: only what the goal leaves after that time may queue, so that the quantile of the load counts in full for
-    goals shorter than it, and batches may wait for at most ``waiting_share`` of the mean goal, since an executor that
-    starts too late cannot be compensated.
+    against forecasts from little data. ``alpha`` is the weight of the past in measurements: none by default, since the
+    forecast and the governor's window already keep noise out. ``slow_start`` is set where executors must start before
+    there are more processors: only what the goal leaves after that time may queue, so that the quantile of the load
+    counts in full for goals shorter than it, and batches may wait for at most ``waiting_share`` of the mean goal, since
+    an executor that starts too late cannot be compensated.
 
                      half                                            double
         margin       no room for a slow batch                        processors for a goal 10% tighter
@@ -70,6 +72,7 @@ class SluicegatePolicy:
         paced_share  more, smaller batches: more CPU time            no reserve for bursts
         waiting_share  nearly the quantile is always planned for     a burst uses up more than half of the goal
         most_growth  a forecast cannot raise the load (below 1)      a wrong first forecast triples the processors
+        alpha        (at 0.5) a jump of the load is 90% seen after four looks, by when rows are late
 
     A goal of on-time steps alone is planned for at that quantile of the load, with the fewest processors that carry it.
     """
@@ -81,6 +84,7 @@ class SluicegatePolicy:
     paced_share: float = 0.6
     waiting_share: float = 0.3
     most_growth: float = 1.5
+    alpha: float = 0.0
     slow_start: bool = False
     name: str = "sluicegate"
 
@@ -118,7 +122,7 @@ class SluicegatePolicy:
     def _load(self, situation: Situation) -> tuple[float, str]:
         now, forecast = situation.arrivals_per_s, situation.forecast
         if forecast is None or now <= 0:
-            return 1.0, f"load: {now:.4g} rows/s as it is now (no forecast)"
+            return 1.0, f"load: {rate(now)} as it is now (no forecast)"
         level = self._level(situation)
         ahead = forecast.upper_per_s(level)[: self.lead_steps]
         upper, expected = float(ahead.max()), float(forecast.mean_per_s[: self.lead_steps].max())
@@ -129,8 +133,8 @@ class SluicegatePolicy:
         peak = max(expected, upper / (1 + room_s / over_s))
         peak = max(min(peak, self.most_growth * now), now)
         return peak / now, (
-            f"load: {peak:.4g} rows/s, the forecast of the next {over_s:g} s (now {now:.4g}; {100 * level:.4g}% "
-            f"quantile {upper:.4g}, for which rows may queue {room_s:.2g} s)"
+            f"load: {rate(peak)}, the forecast of the next {over_s:g} s (now {rate(now)}; {100 * level:.4g}% "
+            f"quantile {rate(upper)}, for which rows may queue {room_s:.2g} s)"
         )
 
     def _level(self, situation: Situation) -> float:
@@ -154,7 +158,7 @@ class SluicegatePolicy:
             return stations, ()
         worst = int(extra.argmax())
         laws = stations.laws._replace(arrivals_per_s=stations.laws.arrivals_per_s + extra)
-        why = f"{queues[worst]:,.0f} rows wait at {stations.names[worst]}: {extra[worst]:,.4g} rows/s more"
+        why = f"{queues[worst]:,.0f} rows wait at {stations.names[worst]}: {rate(extra[worst])} more"
         return replace(stations, laws=laws), (f"{why} for {self.catch_up_s:g} s",)
 
     def _paced_goal(self, situation: Situation, bias: float) -> float | None:
@@ -193,7 +197,9 @@ class SluicegatePolicy:
         reached = _reached(situation, stations, k, bounds)
         told = ", ".join(f"{what} {reached[what]:.4g} s (goal {bound:.4g} s)" for what, bound in bounds.items())
         kept = all(reached[what] <= bound for what, bound in bounds.items())
-        why = f"{int(k.sum())} processors: {told}; {self.margin:.0%} in reserve, model bias {bias:.2f}"
+        why = f"{int(k.sum())} processors: {told}; {self.margin:.0%} in reserve"
+        if bias != 1.0:  # as it is until a prediction was held against a measurement
+            why += f", model bias {bias:.2f}"
         if not kept:
             why += "; the goal is out of reach within the limits"
         return k, why, kept

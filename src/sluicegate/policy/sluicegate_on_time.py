@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass, field, replace
 
 from sluicegate.domain import Proposal, Situation
+from sluicegate.domain.figures import rate
 from sluicegate.model.mst import LARGEST
 from sluicegate.model.traffic import visits
 from sluicegate.policy.capacity_law import CapacityLaw, capacity_law
@@ -77,7 +78,7 @@ def wish(
     running = state.asked or max(sum(situation.running.values()), 1)
     if situation.forecast is None:
         enough = needed(situation.arrivals_per_s * (1 + _COLD_MARGIN), curve)
-        reason = f"no forecast: {enough} machines for {situation.arrivals_per_s:,.6g} rows/s and {_COLD_MARGIN:.0%}"
+        reason = f"no forecast: {enough} machines for {rate(situation.arrivals_per_s, 6)} and {_COLD_MARGIN:.0%}"
         return replace(state, asked=enough), Wish(enough, reason)
     if not _decides(situation, timing):
         return state, Wish(running, f"{running} machines until the cycle ends")

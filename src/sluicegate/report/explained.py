@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from sluicegate.report.figures import rate, seconds
+from sluicegate.domain.figures import rate, seconds
 from sluicegate.runlog.run_record import Line, RunRecord, measured_s
 
 RULES = {
@@ -26,9 +26,12 @@ RULES = {
     "it pays": "the move would cost more than it gains",
     "key groups": "the state has that many key groups, and each task needs at least one",
     "slots": "the mapping needs more executors than are allowed, so Spark places the tasks",
+    "promise": "the promise cannot be kept within the limits, or there is none",
+    "trigger": "batches start too rarely for the promise",
+    "tasks": "the number of tasks of this query is left to Spark",
     "hot key": "all rows of a key go to one task, however many tasks there are",
 }
-"""What each rule of the governor means (``control/governor.py``)."""
+"""What each rule means: those of the governor (``control/governor.py``), and of attached queries."""
 
 _WORDS = (
     (r"\bE\[T\] inf s\b", "the queue there would grow without bound"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from statistics import fmean
 
-from sluicegate.report.figures import clock, seconds
+from sluicegate.domain.figures import clock, seconds
 from sluicegate.report.page import Axis, Frame, Points, area, line, round_ticks, stepped
 from sluicegate.runlog.run_record import Line, RunRecord, measured_s
 
@@ -105,7 +105,7 @@ def processors_of(operator: str) -> Callable[[Line], float | None]:
     return lambda tick: float(tick["running"].get(operator, 0))
 
 
-_STEPS_S = (1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400)
+_STEPS_S = (1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 43200, 86400)
 _PIXELS_A_LABEL = 90
 
 
@@ -114,7 +114,7 @@ def load(record: RunRecord, frame: Frame) -> str:
     came = over_time(record, lambda tick: tick.get("arrivals_per_s"))
     low, high = forecast_for(record, "low"), forecast_for(record, "high")
     x, y = _x(record, frame), _y(frame, (came, high))
-    parts = [frame.rows(y, round_ticks(y.high), lambda v: f"{v:,.0f}"), _times(x, frame)]
+    parts = [frame.rows(y, round_ticks(y.high), lambda v: f"{v:,.10g}"), _times(x, frame)]
     parts += [area(x, y, came, [(at, 0.0) for at, _ in came], "load"), area(x, y, high, low, "band")]
     parts += [line(x, y, forecast_for(record, "mean"), "guess"), line(x, y, came, "came")]
     return frame.picture([*parts, _moves(record, x, frame)], "Load in rows a second, with its forecast", _follow(x))
@@ -199,7 +199,8 @@ def _within(value: float | None, y: Axis) -> float | None:
 
 def _times(x: Axis, frame: Frame) -> str:
     room = max((x.end - x.start) / _PIXELS_A_LABEL, 1.0)
-    step = next((s for s in _STEPS_S if x.high / s <= room), _STEPS_S[-1])
+    days = math.ceil(x.high / room / _STEPS_S[-1])  # of an application that runs for weeks
+    step = next((s for s in _STEPS_S if x.high / s <= room), days * _STEPS_S[-1])
     return "".join(
         f'<text class="small" x="{x.at(at):.1f}" y="{frame.height - 10}" text-anchor="middle">{clock(at)}</text>'
         for at in range(0, int(x.high) + 1, step)
@@ -216,12 +217,12 @@ def _bound(frame: Frame, y: Axis, what: str, bound: float, text: str = "") -> st
 
 
 def _late(record: RunRecord, x: Axis, y: Axis) -> str:
-    """A dot on the line for every tick at which the promise was broken."""
-    spots = [tick for tick in record.ticks if record.late(tick)]
+    """A dot for every tick at which the promise was broken, on the line of what was promised; the mean for others."""
+    what = "p95" if "mean" not in record.bounds and "p95" in record.bounds else "mean"
     return "".join(
         f'<circle class="late" cx="{x.at(tick["at_s"] - record.began_s):.1f}" cy="{y.at(value):.1f}" r="3"/>'
-        for tick in spots
-        if (value := measured_s(tick)) is not None
+        for tick in record.ticks
+        if record.late(tick) and (value := measured_s(tick, what)) is not None
     )
 
 
@@ -249,7 +250,7 @@ def _rates(x: Axis, frame: Frame) -> str:
     ticks = round_ticks(x.high)
     every = max(1, math.ceil(len(ticks) * _PIXELS_A_LABEL / (x.end - x.start)))
     return "".join(
-        f'<text class="small" x="{x.at(t):.1f}" y="{frame.height - 10}" text-anchor="middle">{t:,.0f}</text>'
+        f'<text class="small" x="{x.at(t):.1f}" y="{frame.height - 10}" text-anchor="middle">{t:,.10g}</text>'
         for t in ticks[::every]
     )
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from html import escape
 from statistics import fmean
 
+from sluicegate.domain.figures import clock, promise, rate, seconds, share
 from sluicegate.report.explained import plain
-from sluicegate.report.figures import clock, promise, rate, seconds, share
 from sluicegate.report.page import Frame, page
 from sluicegate.report.run_charts import (
     fleet,
@@ -178,10 +178,20 @@ def _chart(record: RunRecord, draw: Callable[[RunRecord, Frame], str]) -> str:
 def _length(record: RunRecord) -> str:
     if record.outcome.get("seconds") is not None:
         how = "ended early, by hand" if record.outcome.get("interrupted") else "in all"
-        return f"{clock(float(record.outcome['seconds']))} min {how}"
+        return f"{_clocked(float(record.outcome['seconds']))} {how}"
     if record.ended:
-        return f"{clock(lasted_s(record))} min in all"
-    return f"{clock(lasted_s(record))} min so far" if record.ticks else "just begun"
+        return f"{_clocked(lasted_s(record))} in all"
+    return f"{_clocked(lasted_s(record))} so far" if record.ticks else "just begun"
+
+
+def _clocked(lasted_s: float) -> str:
+    """A length as on a clock, with the unit of its first figure.
+
+    >>> _clocked(95.0), _clocked(3725.0)
+    ('1:35 min', '1:02:05 h')
+    """
+    told = clock(lasted_s)
+    return f"{told} {'h' if told.count(':') > 1 else 'min'}"
 
 
 def _tiles(record: RunRecord) -> str:

@@ -16,7 +16,7 @@ from sluicegate.runlog.files import read_if_there, write_whole
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """An operator whose batch failed and has not succeeded since; times are seconds since the epoch.
+    """An operator whose batch failed and has not succeeded since; in the file, times are seconds since the epoch.
 
     ``tries`` counts all failed tries, ``alike`` the last of them with the same error. Without a ``next_try_s`` it has
     stopped. ``fault`` is what is at fault: see ``sluicegate.spark.pipeline.failures``.

@@ -1,11 +1,13 @@
-"""Points in the code at which a test may kill the process: costs one lookup of a variable, unless it is set.
+"""Points in the code at which a test may let the process or the disk fail: one lookup of a variable, unless it is set.
 
 ``SLUICEGATE_FAULT_POINTS`` names a folder. A process that reaches a point and finds a file of its name there deletes
-the file and kills itself with SIGKILL, as a machine that fails at that very place would.
+the file and kills itself with SIGKILL, as a machine that fails at that very place would. If the file holds ``FAILS``
+the call raises instead, as a disk that is full would.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from pathlib import Path
@@ -23,6 +25,9 @@ ended; executors were told to leave, and have not left.
 """
 
 
+FAILS = "fails"
+
+
 def fault_point(name: str) -> None:
     """
     >>> fault_point("published")
@@ -30,8 +35,12 @@ def fault_point(name: str) -> None:
     folder = os.environ.get(VARIABLE)
     if not folder:
         return
+    armed = Path(folder) / name
     try:
-        (Path(folder) / name).unlink()
+        fails = armed.read_text(encoding="utf-8") == FAILS
+        armed.unlink()
     except OSError:
         return
+    if fails:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     os.kill(os.getpid(), signal.SIGKILL)

@@ -37,9 +37,18 @@ def write_whole(path: Path, text: str) -> None:
         raise
 
 
-def read_if_there(path: Path) -> str | None:
-    """The text, or ``None`` if there is no such file (it may vanish between a check and the read)."""
+def read_if_there(path: Path, errors: str = "strict") -> str | None:
+    """The text, or ``None`` if there is no such file (it may vanish between a check and the read).
+
+    With ``errors`` "replace", for a caller to whom a spoiled file says nothing, bytes that are no text are replaced.
+    """
     try:
-        return path.read_text(encoding="utf-8")
+        with open(path, encoding="utf-8", errors=errors, opener=_at_once) as file:
+            return file.read()
     except FileNotFoundError:
         return None
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open without waiting: a pipe in place of a file reads as empty, where it would keep the reader for ever."""
+    return os.open(path, flags | os.O_NONBLOCK)

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from sluicegate.runlog.files import read_if_there, write_whole
 
+USUAL_MOST_ROWS = 5_000_000
+"""Of one batch where nothing bounds its duration. At half, large backlogs take more batches; at double, more memory."""
 MOST_BEHIND = 20_000_000
 MOST_PROCESSORS = 1_000_000
 MOST_PACE_S = 1e6
@@ -35,7 +37,7 @@ class OperatorPlan:
     processors: int = 1
     pace_s: float = 0.0
     shares: tuple[float, ...] = ()
-    most_rows: int = 5_000_000
+    most_rows: int = USUAL_MOST_ROWS
     most_behind: int = MOST_BEHIND
     groups: tuple[int, ...] = ()
     hosts: tuple[str, ...] = ()
@@ -136,13 +138,16 @@ class PlanFile:
     def read(self) -> PlanInForce:
         try:
             status = self._path.stat()
-        except FileNotFoundError:
+        except OSError:
             return self._plan
         stamp = (status.st_mtime_ns, status.st_ino)
         if stamp != self._stamp:
-            # an invalid plan, edited by hand, is ignored: the last valid one stays in force
+            # an invalid plan, edited by hand, or one that cannot be read is ignored: the last valid one stays in force
             with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-                text = read_if_there(self._path)
+                try:
+                    text = read_if_there(self._path)
+                except OSError:
+                    return self._plan  # and tried again at the next batch
                 if text is not None:
                     self._plan = PlanInForce.from_json(text)
             self._stamp = stamp

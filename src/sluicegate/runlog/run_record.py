@@ -16,7 +16,7 @@ from sluicegate.errors import BadInput
 from sluicegate.runlog.failures import Failing, read_failures
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.process_birth import born
-from sluicegate.runlog.runs import driver_lives
+from sluicegate.runlog.runs import driver_lives, no_run_in
 from sluicegate.runlog.shape import Fits, anything, by_name, each, entry, maybe, number, text, whole
 
 FIGURES = ("arrivals_per_s", "utilisation", "queue_rows", "sojourn_s", "service_per_s")
@@ -179,8 +179,8 @@ def read_record(folder: Path, latest_bytes: int | None = None) -> RunRecord:
     pipeline = _document(folder / "pipeline.json", _PIPELINE)
     control = _document(folder / "control.json", _CONTROL)
     if not pipeline:
-        raise BadInput(f"no run in {folder}: it has no pipeline.json; give the folder of a `sluicegate run`")
-    outcome = _of_this_run(_document(folder / "outcome.json", _OUTCOME), control)
+        raise no_run_in(folder)
+    outcome = of_this_run(_document(folder / "outcome.json", _OUTCOME), control)
     began_s = float(outcome.get("began_s") or control.get("started_s") or 0.0)
     return RunRecord(
         folder,
@@ -195,7 +195,7 @@ def read_record(folder: Path, latest_bytes: int | None = None) -> RunRecord:
     )
 
 
-def _of_this_run(outcome: Line, control: Line) -> Line:
+def of_this_run(outcome: Line, control: Line) -> Line:
     """The outcome if it is of this run: after a resume, that of the run before stays in the folder until the end."""
     ended_s = float(outcome.get("began_s") or 0.0) + float(outcome.get("seconds") or 0.0)
     return outcome if ended_s >= float(control.get("started_s") or 0.0) else {}

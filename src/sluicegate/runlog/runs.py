@@ -84,11 +84,15 @@ def known_runs() -> list[Run]:
     return [run for _, run in _entries()]
 
 
+def no_run_in(folder: Path) -> BadInput:
+    return BadInput(f"no run in {folder}: it has no pipeline.json; give a run's folder, or none for the newest run")
+
+
 def find_run(folder: Path | None = None) -> Path:
     """The given folder, else that of the newest running run, else that of the newest that still exists."""
     if folder is not None:
         if not (folder / "pipeline.json").exists():
-            raise BadInput(f"no run in {folder}: it has no pipeline.json; give the folder of a `sluicegate run`")
+            raise no_run_in(folder)
         return folder
     there = [run for run in known_runs() if run.there]
     chosen = next((run for run in there if run.running), there[0] if there else None)

@@ -19,6 +19,7 @@ from sluicegate.config.profile_file import read_profiles, with_profiles
 from sluicegate.config.typed import goal_from, policy_options
 from sluicegate.control import loop
 from sluicegate.control.loop import Settings
+from sluicegate.control.read_limit import most_rows
 from sluicegate.control.settings import Known, Timing, retimed, settings_for
 from sluicegate.control.slots import SlotMapping
 from sluicegate.domain import Decision, FleetSeen, Limits, Observation
@@ -30,17 +31,16 @@ from sluicegate.runlog.batch_log import Tail, append_line
 from sluicegate.runlog.failures import read_failures
 from sluicegate.runlog.files import write_whole
 from sluicegate.runlog.layout import Layout
-from sluicegate.runlog.plan_file import OperatorPlan, PlanFile
+from sluicegate.runlog.plan_file import USUAL_MOST_ROWS, OperatorPlan, PlanFile
 from sluicegate.spark.control_options import Control as Control
 from sluicegate.spark.control_options import given_to
-from sluicegate.spark.documents import decision_document, tick_document
-from sluicegate.spark.looks import Looks
+from sluicegate.spark.documents import MOST_LOG_BYTES, decision_document, tick_document
+from sluicegate.spark.looks import tick_until
 from sluicegate.spark.pipeline.graph import REAL_TIME, RunningGraph, read_graph
 from sluicegate.spark.pipeline.observing import Observer
 from sluicegate.spark.realtime.observing import RealTimeObserver
 from sluicegate.spark.what_if import WhatIf
 
-_MOST_LOG_BYTES = 8_000_000
 MOST_KEY_GROUPS = 64
 """The most key groups an operator may grow to while it runs; each adds a state store to every batch."""
 RESTART_S = 3.0
@@ -122,28 +122,46 @@ class Controller:
         return live_policy_entry(self._control.policy).moves == "cycles"
 
     def _enact(self, decision: Decision) -> None:
-        """Write the plan of the decision, if it differs from the one in force."""
+        """Write the plan of the decision, if it differs from the one in force.
+
+        While executors are not known, as none of them were reported for some time, their number stays as it is.
+        """
         plan = self._plan.read()
         told = decision.proposal is not None
-        fresh = {node.name: _planned(plan.of(node.name), node.name, decision) for node in self.graph.nodes}
+        fresh = {node.name: self._planned(plan.of(node.name), node.name, decision) for node in self.graph.nodes}
         wanted = replace(
             plan,
             operators={**plan.operators, **fresh},
-            executors=decision.executors if told else plan.executors,
-            nodes=decision.nodes if told else plan.nodes,
+            executors=plan.executors if decision.executors is None else decision.executors,
+            nodes=plan.nodes if decision.nodes is None else decision.nodes,
             leaving=decision.leaving if told else plan.leaving,
         )
         if wanted != plan:
             self._plan.write(replace(wanted, version=plan.version + 1, decision=self._moves or None))
+
+    def _planned(self, now: OperatorPlan, name: str, decision: Decision) -> OperatorPlan:
+        if decision.proposal is None:
+            return now
+        processors, pace_s = decision.running.get(name, now.processors), decision.pace_s.get(name, 0.0)
+        return replace(
+            now,
+            processors=processors,
+            shares=tuple(decision.shares.get(name, ())),
+            pace_s=round(pace_s, 3),
+            most_rows=most_rows(self.state.situation, name, processors, pace_s, USUAL_MOST_ROWS),
+            groups=tuple(decision.groups.get(name, ())),
+            hosts=tuple(decision.places.get(name, ())),
+            key_groups=decision.key_groups.get(name, now.key_groups),
+        )
 
     def _log(self, seen: Observation, decision: Decision) -> None:
         failing = read_failures(self._layout.failures)
         if decision.rescales or decision.changes:
             self._moves += 1
             told = decision_document(decision, self._moves, self.state.situation, failing)
-            append_line(self._layout.decisions, json.dumps(told), _MOST_LOG_BYTES)
+            append_line(self._layout.decisions, json.dumps(told), MOST_LOG_BYTES)
         tick = tick_document(self.state, seen, decision, self._observer.executors, failing)
-        append_line(self._layout.ticks, json.dumps(tick), _MOST_LOG_BYTES)
+        append_line(self._layout.ticks, json.dumps(tick), MOST_LOG_BYTES)
 
 
 def at_the_bound(decision: Decision, most: Mapping[str, int]) -> Decision:
@@ -195,29 +213,11 @@ def settings_of(
     return replace(made, rules=replace(made.rules, pause_s=RESTART_S, horizon_s=PAYS_WITHIN_S))
 
 
-def _planned(now: OperatorPlan, name: str, decision: Decision) -> OperatorPlan:
-    if decision.proposal is None:
-        return now
-    return replace(
-        now,
-        processors=decision.running.get(name, now.processors),
-        shares=tuple(decision.shares.get(name, ())),
-        pace_s=round(decision.pace_s.get(name, 0.0), 3),
-        groups=tuple(decision.groups.get(name, ())),
-        hosts=tuple(decision.places.get(name, ())),
-        key_groups=decision.key_groups.get(name, now.key_groups),
-    )
-
-
 def run(layout: Layout, control: Control, parent: int | None = None) -> None:
     """Tick until the pipeline's process has ended."""
-    controller = Controller(layout, control)
-    looks = Looks(control.look_s)
-    while parent is None or os.getppid() == parent:
-        controller.step(time.time())
-        if step_s := looks.wait():
-            sys.stderr.write(f"sluicegate: the clock was set by {step_s:+.0f} s: earlier measurements are discarded\n")
-            controller = Controller(layout, control)
+    tick_until(
+        lambda: parent is not None and os.getppid() != parent, control.look_s, lambda: Controller(layout, control)
+    )
 
 
 def main() -> None:

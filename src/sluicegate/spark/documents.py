@@ -16,6 +16,10 @@ from sluicegate.policy.pace import paced_mean_s
 from sluicegate.runlog.failures import Failing
 from sluicegate.spark.what_if import band
 
+MOST_LOG_BYTES = 8_000_000
+"""A log of ticks or decisions is renamed beyond this size, and the one before it deleted. At half, `report` and the
+dashboard go back half as far; at double, a run keeps up to twice as much on the disk."""
+
 
 def decision_document(
     decision: Decision, number: int, situation: Situation | None = None, failing: Sequence[Failing] = ()

@@ -19,6 +19,7 @@ from sluicegate.spark.act.warming import Warming
 from sluicegate.spark.cluster.java import QUICK_JAVA
 from sluicegate.spark.cluster.standalone import Cluster
 from sluicegate.spark.cluster.state import default_folder
+from sluicegate.spark.cluster.status import ClusterStatus
 from sluicegate.spark.pipeline.runtime import Running
 from sluicegate.spark.session import check_master
 
@@ -89,7 +90,7 @@ def ground_of(master: str, executors: str | None = None, executor_cores: int = 1
     status = own.status() if own else None
     if own is not None and status is None:
         raise EnvironmentLacks("no cluster runs here: start one with `sluicegate cluster up --workers 2`")
-    nodes = LocalNodes(own, max((w.cores for w in status.workers), default=1)) if own and status else None
+    nodes = _nodes_of(own, status) if own and status else None
     url = status.url if status else master
     basis = {"spark.executor.cores": str(executor_cores)} | (
         {"spark.executor.extraJavaOptions": QUICK_JAVA, **own.settings()} if own else {}
@@ -103,6 +104,15 @@ def ground_of(master: str, executors: str | None = None, executor_cores: int = 1
         "spark.cores.max": str(shape.slots),
     }
     return Ground(url, settings, shape, nodes)
+
+
+def _nodes_of(cluster: Cluster, status: ClusterStatus) -> LocalNodes:
+    """More nodes of the size of the largest: a smaller one might have no room for an executor."""
+    sizes = [(worker.cores, worker.memory_mb) for worker in status.workers if worker.cores]  # a lost one has none
+    if not sizes:
+        return LocalNodes(cluster)
+    cores, memory_mb = max(sizes)
+    return LocalNodes(cluster, cores, f"{memory_mb}m")
 
 
 def _own_cluster(master: str) -> Cluster | None:

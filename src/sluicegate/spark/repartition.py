@@ -100,8 +100,8 @@ def stopped(checkpoint: Path) -> Stopped:
 
 def _settings(checkpoint: Path, batch: int) -> dict[str, str]:
     """The settings that Spark wrote into the offsets of a batch."""
-    lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
     try:
+        lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
         return {str(key): str(value) for key, value in json.loads(lines[1])["conf"].items()}
     except (IndexError, ValueError, KeyError, TypeError, AttributeError):
         raise BadInput(f"offsets/{batch} of {checkpoint} cannot be read: is the checkpoint whole?") from None
@@ -164,6 +164,9 @@ def undo(checkpoint: Path) -> Path:
 
 def undo_interrupted(checkpoint: Path) -> bool:
     """Restore the checkpoint if the last repartition of it was killed half-way; whether it was."""
+    if (checkpoint / _UNDO).exists():  # the copy is the checkpoint again, and what it replaced may still be there
+        _clear_after_put_back(checkpoint)
+        return True
     found = _last_copy(checkpoint)
     if found is None:
         return False
@@ -234,14 +237,23 @@ def _linked(origin: str, target: str) -> str:
 
 def put_back(checkpoint: Path, copy: Path) -> None:
     """Make the copy the checkpoint again; it can be called again after any interruption, and once it is done."""
-    aside = checkpoint.with_name(f"{checkpoint.name}.aside")
     if copy.exists():
+        aside = _aside(checkpoint)
         shutil.rmtree(aside, ignore_errors=True)
         if checkpoint.exists():
             checkpoint.rename(aside)
         copy.rename(checkpoint)
-    (checkpoint / _UNDO).unlink(missing_ok=True)
-    shutil.rmtree(aside, ignore_errors=True)
+    _clear_after_put_back(checkpoint)
+
+
+def _aside(checkpoint: Path) -> Path:
+    """Where a checkpoint goes that its copy replaces."""
+    return checkpoint.with_name(f"{checkpoint.name}.aside")
+
+
+def _clear_after_put_back(checkpoint: Path) -> None:
+    shutil.rmtree(_aside(checkpoint), ignore_errors=True)
+    (checkpoint / _UNDO).unlink(missing_ok=True)  # last: it says that there is something to clear
 
 
 def _sums(spark: SparkSession, checkpoint: Path) -> tuple[StoreSum, ...]:

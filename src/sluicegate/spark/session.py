@@ -68,8 +68,9 @@ ON_THIS_MACHINE: Mapping[str, str] = {
 }
 # Tasks run in the driver's process: it must not count as lost after the machine slept or its clock was set.
 IN_ONE_PROCESS: Mapping[str, str] = {"spark.storage.blockManagerHeartbeatTimeoutMs": "30d"}
-# Spark's own pattern for what it redacts in its pages and logs (`spark.redaction.regex`).
-_SECRET_KEY = re.compile(r"(?i)secret|password|token|access[.]?key")
+# Spark's own pattern for what it redacts in its pages and logs (`spark.redaction.regex`), and what that leaves out:
+# keys of storage accounts, and Kafka's logins.
+_SECRET_KEY = re.compile(r"(?i)secret|passw|token|(?:access|account|api)[._-]?key|jaas")
 _AUTHENTICATE = "spark.authenticate"
 _CLUSTER_SECRET = "spark.authenticate.secret"
 _authenticates = False

@@ -88,12 +88,17 @@ class Supervisor:
             return subprocess.Popen(command, stdout=log, stderr=log, process_group=0)
 
     def _watch(self) -> None:
+        known = None
         while not self._ended.wait(_LOOK_EVERY_S):
             code = self.process.poll()
-            if code is not None:
+            if code is None:
+                continue
+            if self.process is not known:
+                known = self.process
                 self._died(code)
-                if self.problem is not None:
-                    return
+            if self.problem is not None:
+                return
+            with contextlib.suppress(OSError):  # its log cannot be opened now, or no process be had: at the next look
                 self.process = self._start()
 
     def _died(self, code: int) -> None:

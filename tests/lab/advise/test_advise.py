@@ -158,6 +158,16 @@ def test_logs_packed_by_sparks_codecs_and_rolled_are_read(
     assert read(log).queries == plain.queries
 
 
+def test_files_that_the_history_server_has_compacted_and_not_yet_deleted_count_once(tmp_path: Path) -> None:
+    lines = log_lines(100.0)
+    log = tmp_path / "eventlog_v2_app-1"
+    log.mkdir()
+    for number, part in enumerate((lines[:50], lines[50:150], lines[150:]), start=1):
+        written(log, part, f"events_{number}_app-1")
+    written(log, lines[:150], "events_2_app-1.compact")
+    assert read(log).queries == read(written(tmp_path, lines)).queries
+
+
 def test_a_log_cut_off_in_a_line_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     text = "\n".join(log_lines(60.0))
     path = tmp_path / "app-1.inprogress"
@@ -171,7 +181,8 @@ def test_a_log_cut_off_in_a_line_is_read_as_far_as_it_goes(tmp_path: Path) -> No
         ("app-1.zstd", b"no zstd at all", "not compressed by zstd"),
         ("app-1.lz4", b"x" * 40, "not compressed by lz4"),
         ("app-1.lzf", b"x" * 40, "lzf"),
-        ("app-1", b"hello\nworld\n", "no batch of a streaming query"),
+        ("app-1", b"hello\nworld\n", "app-1 holds no event of Spark"),
+        ("app-1", b"", "app-1 holds no event of Spark"),
         ("app-1", b'{"Event":"SparkListenerJobStart",\n', "damaged line"),
     ],
 )

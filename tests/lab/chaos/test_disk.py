@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sluicegate.errors import EnvironmentLacks
-from sluicegate.lab.chaos.disk import full, is_small, small_disk
+from sluicegate.lab.chaos.disk import full, is_small, out_of_files, small_disk
 
 
 @pytest.fixture
@@ -25,6 +26,15 @@ def test_a_small_disk_is_full_for_a_while_and_then_has_room_again(disk: Path) ->
     with full(disk), pytest.raises(OSError, match="No space left"):
         (disk / "new").write_bytes(os.urandom(4096))
     (disk / "new").write_bytes(os.urandom(4096))
+    assert sorted(path.name for path in disk.iterdir()) == ["new"]
+
+
+def test_a_small_disk_can_run_out_of_files_with_room_left(disk: Path) -> None:
+    with out_of_files(disk):
+        with pytest.raises(OSError, match="No space left"):
+            (disk / "new").touch()
+        assert shutil.disk_usage(disk).free > 2**20
+    (disk / "new").touch()
     assert sorted(path.name for path in disk.iterdir()) == ["new"]
 
 

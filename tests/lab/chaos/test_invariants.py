@@ -55,7 +55,7 @@ def test_a_batch_twice_a_gap_a_trace_and_what_is_left_over_are_found(layout: Lay
     found = "\n".join(broken(layout, GRAPH))
     assert "count: batch 1 is logged as committed 2 times" in found
     assert "count: commits have a gap: [0, 2]" in found
-    assert "the controller left 1 traces, the last ends: KeyError: 'x'" in found
+    assert "the controller left 1 traces, the last: KeyError: 'x'" in found
     assert "edge 'lines': 60 folders of data for 3 manifests" in found
 
 

@@ -25,6 +25,12 @@ def answers(address):
     except OSError:
         return False
 
+def once(address, expected):
+    until = time.monotonic() + 20
+    while (found := answers(address)) is not expected and time.monotonic() < until:
+        time.sleep(0.1)
+    return found
+
 try:
     with own_network() as hosts:
         address, before = hosts.of_worker(1)
@@ -33,13 +39,9 @@ try:
         told = [answers(address)]
         cut = threading.Thread(target=hosts.cut_for, args=(1, 3.0))
         cut.start()
-        time.sleep(0.5)
-        told.append(answers(address))
+        told.append(once(address, False))
         cut.join()
-        until = time.monotonic() + 20
-        while not answers(address) and time.monotonic() < until:
-            time.sleep(0.2)
-        told.append(answers(address))
+        told.append(once(address, True))
         server.kill()
         server.wait()
     left = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout

@@ -17,7 +17,7 @@ from sluicegate.errors import BadInput
 from sluicegate.lab.chaos.faults import FAULTS, chosen
 from sluicegate.lab.chaos.schedule import schedule
 from sluicegate.lab.chaos.spoiling import WAYS, Spoiled
-from sluicegate.runlog.fault_point import POINTS, VARIABLE
+from sluicegate.runlog.fault_point import FAILS, POINTS, VARIABLE, fault_point
 
 
 def test_the_same_seed_gives_the_same_faults_and_another_gives_others() -> None:
@@ -53,6 +53,17 @@ def test_a_fault_point_ends_a_process_only_where_its_own_name_is_armed(point: st
         environment = {**os.environ, VARIABLE: str(tmp_path) if armed else ""}
         assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == ended
         assert not (tmp_path / point).exists(), "it ends one process, not all that come there"
+
+
+def test_a_fault_point_that_is_to_fail_raises_once_and_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    (tmp_path / "written").write_text(FAILS)
+    fault_point("published")
+    with pytest.raises(OSError, match="No space left on device"):
+        fault_point("written")
+    fault_point("written")
 
 
 def test_what_is_asked_wrongly_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,8 @@ from sluicegate.config.capacity_file import read_capacity, read_capacity_file
 from sluicegate.domain import FleetSeen, Shape
 from sluicegate.errors import BadInput
 from sluicegate.lab.apps import chain
-from sluicegate.lab.profile.mst import MstSettings, MstTrial, NotConverged, _conditions, checked_sizes, measure_mst
+from sluicegate.lab.profile.mst import MstSettings, NotConverged, _conditions, checked_sizes, measure_mst
+from sluicegate.lab.profile.mst_trials import MstTrial
 from sluicegate.report.mst_page import mst_page
 
 SETTINGS = MstSettings(slots_per_node=2)

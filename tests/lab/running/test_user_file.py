@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyspark import cloudpickle
 
 from sluicegate.errors import BadInput
 from sluicegate.lab.running.user_file import app_from
@@ -71,3 +74,21 @@ def test_a_file_does_not_stand_in_for_a_module_of_its_name(tmp_path: Path) -> No
     finally:
         if known is not None:
             sys.modules["statistics"] = known
+
+
+def test_functions_of_modules_beside_the_file_reach_workers_that_cannot_import_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "rates_of_mine").mkdir()
+    (tmp_path / "rates_of_mine" / "__init__.py").write_text("from rates_of_mine.euro import in_euro\n")
+    (tmp_path / "rates_of_mine" / "euro.py").write_text("def in_euro(dollars):\n    return dollars / 2\n")
+    (tmp_path / "words_of_mine.py").write_text(
+        "import rates_of_mine\ndef price(n):\n    return rates_of_mine.in_euro(n)\n"
+    )
+    text = "from words_of_mine import price\nfrom sluicegate.lab.running.app import App\n"
+    app = app_from(written(tmp_path, PIPELINE + text + "app = App('two files', make, rows=price)"))
+    pickled: Callable[[object], bytes] = cloudpickle.dumps
+    load = "import pickle, sys; print(pickle.load(sys.stdin.buffer)(7))"
+    done = subprocess.run([sys.executable, "-c", load], input=pickled(app.rows), capture_output=True, check=True)
+    assert done.stdout.split() == [b"3.5"]

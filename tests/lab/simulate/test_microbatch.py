@@ -73,7 +73,7 @@ def test_operators_on_one_pace_fall_into_step_again_after_slow_batches() -> None
         (Operator("a", 1e4, batch=costs), Operator("b", 1e4, batch=costs)),
         (Edge("source", "a"), Edge("a", "b")),
     )
-    behaviour = Behaviour(pace_s={"a": 1.0, "b": 1.0}, batch_noise_of={"a": gamma(0.2), "b": gamma(0.2)})
+    behaviour = Behaviour(pace_s={"a": 1.0, "b": 1.0}, batch_noise={"a": gamma(0.2), "b": gamma(0.2)})
     result = simulate(chain, 100.0, {"a": 1, "b": 1}, 2_000, seed=1, mode="declared", behaviour=behaviour)
     assert result.operators["b"].mean_s == pytest.approx(0.21, abs=0.02)
 
@@ -102,8 +102,9 @@ def test_rows_published_together_go_into_one_batch_downstream() -> None:
 
 
 def test_noise_on_batches_makes_rows_wait_longer() -> None:
+    uneven = Behaviour(batch_noise={"a": gamma(0.2)})
     steady = simulate(one(), 300.0, {"a": 1}, 5_000, 1, mode="micro-batch")
-    noisy = simulate(one(), 300.0, {"a": 1}, 5_000, 1, mode="micro-batch", behaviour=Behaviour(batch_noise=gamma(0.2)))
+    noisy = simulate(one(), 300.0, {"a": 1}, 5_000, 1, mode="micro-batch", behaviour=uneven)
     assert steady.mean_s is not None
     assert noisy.mean_s is not None
     assert noisy.mean_s > 1.03 * steady.mean_s

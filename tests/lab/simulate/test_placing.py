@@ -4,7 +4,7 @@ import pytest
 
 from sluicegate.domain import Edge, Operator, Placement, ProfilePoint, TaskProfile, Topology, Vm
 from sluicegate.errors import BadInput
-from sluicegate.lab.simulate import Behaviour, advance, apply, begin, simulate, weighted
+from sluicegate.lab.simulate import Behaviour, advance, begin, simulate, weighted
 
 BLOB = TaskProfile("blob", (ProfilePoint(1, 2.0, 0.02, 0.05), ProfilePoint(10, 12.0, 0.2, 0.3)))
 PARSE = TaskProfile("parse", (ProfilePoint(1, 10.0, 0.8, 0.1), ProfilePoint(2, 6.0, 0.9, 0.2)))
@@ -73,18 +73,6 @@ def test_even_routing_over_uneven_slots_is_limited_by_the_slowest_and_slot_aware
     assert simulate(topology, 8.5, {"a": 3}, 2_000, 1, behaviour=even).stable
     assert not simulate(topology, 9.5, {"a": 3}, 2_000, 1, behaviour=even).stable
     assert simulate(topology, 15.0, {"a": 3}, 2_000, 1, behaviour=aware).stable
-
-
-def test_a_new_placement_holds_from_then_on() -> None:
-    topology = Topology("t", (Operator("a", 10.0, profile=PARSE),), (Edge("source", "a"),))
-    crowded = Placement((Vm("vm1", 1),), {"vm1/1": (("a", 2),)})
-    apart = Placement((Vm("vm1", 2),), {"vm1/1": (("a", 1),), "vm1/2": (("a", 1),)})
-    world = begin(topology, 50.0, {"a": 2}, seed=1, behaviour=Behaviour(placement=crowded))
-    advance(world, 500.0)
-    assert advance(world, 1_000.0).of("a").saturated_per_s == pytest.approx(6.0, rel=0.05)
-    apply(world, {}, placement=apart)
-    advance(world, 1_010.0)
-    assert advance(world, 1_500.0).of("a").saturated_per_s == pytest.approx(20.0, rel=0.05)
 
 
 def test_a_placement_of_another_number_of_threads_is_refused() -> None:

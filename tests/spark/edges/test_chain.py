@@ -13,7 +13,7 @@ from sluicegate.spark.edges.chain import check_reader, check_writer, read_mark, 
 from sluicegate.spark.edges.file_sums import BLOCK_BYTES, sums_of
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.manifest import DataFile
-from sluicegate.spark.edges.offsets import next_of, offset_of
+from sluicegate.spark.edges.offsets import ends, next_of, offset_of
 from sluicegate.spark.edges.spoiled import EdgeSpoiled
 
 SCHEMA = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
@@ -160,6 +160,20 @@ def test_an_offset_that_was_changed_is_refused_and_one_of_an_older_version_is_no
     assert next_of(offset_of("edge", 7)) == 7 == next_of('{"edge": "edge", "next": 7}')
     with pytest.raises(ValueError, match="was changed"):
         next_of(offset_of("edge", 7).replace("7,", "8,"))
+
+
+def test_offsets_of_another_operator_are_refused_and_those_of_older_versions_name_none(tmp_path: Path) -> None:
+    """Two counts of one stream have checkpoints that differ in nothing but their state."""
+    for name, text in (("mine", offset_of("edge", 7, "mine")), ("theirs", offset_of("edge", 7, "mine"))):
+        (tmp_path / name / "checkpoint" / "offsets").mkdir(parents=True)
+        (tmp_path / name / "checkpoint" / "offsets" / "3").write_text(f"v1\n{{}}\n{text}")
+    assert ends(tmp_path / "mine" / "checkpoint", 3) == {"edge": 7}
+    with pytest.raises(EdgeSpoiled, match=r"operator 'theirs', checkpoint: .*/3 is of operator 'mine': restore it"):
+        ends(tmp_path / "theirs" / "checkpoint", 3)
+    (tmp_path / "theirs" / "checkpoint" / "offsets" / "3").write_text(f"v1\n{{}}\n{offset_of('edge', 7)}")
+    assert ends(tmp_path / "theirs" / "checkpoint", 3) == {"edge": 7}
+    with pytest.raises(ValueError, match="was changed"):
+        next_of(offset_of("edge", 7, "mine").replace("mine", "your"))
 
 
 def test_a_record_that_cannot_be_written_does_not_undo_a_publication(edge: FolderEdge) -> None:

@@ -128,6 +128,7 @@ def test_an_interrupt_just_after_a_table_was_published_leaves_its_rows(
         patch.setattr(FolderEdge, "publish", interrupted)
         with pytest.raises(KeyboardInterrupt):
             feed.append(rows(0, 3))
+    assert (feed.published, feed.rows) == (1, 3), "where the program resumes, or the rows come twice"
     Feed(edge.folder).append(rows(3, 1))
     assert all_ids(edge) == [0, 1, 2, 3]
 

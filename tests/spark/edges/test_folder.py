@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from sluicegate.domain.births import Births
 from sluicegate.errors import BadInput
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.manifest import DataFile
+from sluicegate.spark.edges.spoiled import EdgeSpoiled
 
 SCHEMA = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
 OTHER = SCHEMA.replace("long", "string")
@@ -46,6 +48,21 @@ def test_a_batch_that_is_published_twice_stays_as_it_was_published_first(edge: F
     first = edge.publish(0, [DataFile("data/a/x.parquet", 3)], Births(), 1.0)
     again = edge.publish(0, [DataFile("data/b/x.parquet", 9)], Births(), 2.0)
     assert again == first == edge.manifest(0)
+
+
+@pytest.mark.parametrize("path", ["data/..", "data/../../other/x.parquet", "/etc/passwd", "other/x", "data/a/..", ""])
+def test_a_manifest_that_names_a_file_outside_its_edge_is_refused_and_nothing_is_deleted(
+    edge: FolderEdge, path: str
+) -> None:
+    for number in range(2):
+        publish(edge, number)
+    hostile = replace(edge.need(0), files=(DataFile(path, 10),))
+    edge.manifest_path(0).write_text(hostile.to_json())
+    with pytest.raises(EdgeSpoiled, match="manifest 0 names a file outside its edge: restore"):
+        edge.whole()
+    edge.clean(1)
+    assert homes(edge) == {"1-x"}, "by its number"
+    assert (edge.folder / "edge.json").exists()
 
 
 def test_rows_are_counted_on_from_manifest_to_manifest_also_after_cleaning(edge: FolderEdge) -> None:

@@ -19,7 +19,7 @@ SCHEMA = '{"type": "struct", "fields": [{"name": "id", "type": "long"}]}'
 
 
 def offset(number: int) -> str:
-    return offset_of("edge", number)
+    return offset_of("edge", number, "op")
 
 
 class Bench:

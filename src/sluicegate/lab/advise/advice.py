@@ -13,13 +13,13 @@ from sluicegate.control.loop import Settings
 from sluicegate.control.settings import Timing, settings_for
 from sluicegate.domain import Batch, BatchCosts, Edge, Goal, Limits, Operator, Topology
 from sluicegate.domain.births import kept_share, quantile_s
+from sluicegate.domain.figures import number_of
 from sluicegate.errors import BadInput
 from sluicegate.lab.advise.logged import LoggedApplication, LoggedQuery
 from sluicegate.lab.advise.walk import OPERATOR, Load, Walked, fewest, fixed, walk
 from sluicegate.model.batch_fit import BatchFits, BatchLaw
 from sluicegate.model.state_stores import StoresSeen
 from sluicegate.model.state_stores import advice as stores_advice
-from sluicegate.report.figures import number_of
 
 PEERS = ("ds2", "flink-autoscaler", "hpa", "keda", "dstreams", "spark-core")
 ENOUGH = 0.99

@@ -48,17 +48,20 @@ Progress = Callable[[int, int], None]
 
 def events(log: Path, progress: Progress | None = None) -> Iterator[Event]:
     """The ``WANTED`` events of a log, in order; an incomplete last line, left by a killed driver, is ignored."""
-    files = _files(log)
+    files, spark = _files(log), False
     total, before = sum(file.stat().st_size for file in files), 0
     for file in files:
         with file.open("rb") as raw:
             for line in _lines(_plain(raw, file)):
+                spark = spark or _EVENT.match(line) is not None
                 found = _event(line, file)
                 if found is not None:
                     yield found
                 if progress is not None:
                     progress(before + raw.tell() if not raw.closed else before, total)
         before += file.stat().st_size
+    if not spark:
+        raise BadInput(f"{log} holds no event of Spark: give an event log, which spark.eventLog.dir has")
 
 
 def name_of(event: Event) -> str:
@@ -74,7 +77,23 @@ def _files(log: Path) -> list[Path]:
     rolled = [path for path in log.iterdir() if path.name.startswith("events_")]
     if not rolled:
         raise BadInput(f"{log} holds no rolled event log (events_1_...): give one application's log, not their folder")
-    return sorted(rolled, key=lambda path: int(path.name.split("_")[1]) if path.name.split("_")[1].isdigit() else 0)
+    return _current(rolled)
+
+
+def _current(rolled: list[Path]) -> list[Path]:
+    """The rolled files in order, without those that the history server has compacted and not yet deleted."""
+    placed = sorted((_number(path), _is_compacted(path), path) for path in rolled)
+    first = max((at for at, (_, compacted, _) in enumerate(placed) if compacted), default=0)
+    return [path for _, _, path in placed[first:]]
+
+
+def _number(path: Path) -> int:
+    number = path.name.split("_")[1]
+    return int(number) if number.isdigit() else 0
+
+
+def _is_compacted(path: Path) -> bool:
+    return path.name.endswith(".compact")
 
 
 def _event(line: bytes, file: Path) -> Event | None:

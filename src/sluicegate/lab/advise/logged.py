@@ -169,9 +169,9 @@ class Reader:
         try:
             handler(event)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
+            what = f"it has no {problem}" if isinstance(problem, KeyError) else str(problem)[:60]
             raise BadInput(
-                f"a {name_of(event)} of the event log is damaged ({type(problem).__name__}: {str(problem)[:60]}): is "
-                "it a log of Spark 3 or 4, and whole?"
+                f"a {name_of(event)} of the event log is damaged ({what}): is it a log of Spark 3 or 4, and whole?"
             ) from None
 
     def application(self) -> LoggedApplication:

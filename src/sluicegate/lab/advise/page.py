@@ -7,9 +7,9 @@ from html import escape
 
 import numpy as np
 
+from sluicegate.domain.figures import promise, seconds, share
 from sluicegate.lab.advise.advice import Advice
 from sluicegate.lab.advise.walk import Walked
-from sluicegate.report.figures import promise, seconds, share
 from sluicegate.report.page import Frame, line, page, pixels, round_ticks, stepped
 
 _FRAME = Frame()

@@ -332,5 +332,5 @@ def app_named(name: str) -> App:
     if name in LISTED:
         return APPS[name]
     close = get_close_matches(name, LISTED, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"there is {', '.join(LISTED)}, or give a file such as app.py"
-    raise BadInput(f"no application {name!r}: {hint}")
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    raise BadInput(f"no application {name!r}: {hint}`sluicegate apps` lists them; or give a file such as app.py")

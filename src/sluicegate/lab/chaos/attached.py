@@ -6,7 +6,6 @@ At the end the same checkpoint is continued without sluicegate, and the result m
 from __future__ import annotations
 
 import contextlib
-import json
 import random
 import shutil
 import signal
@@ -20,9 +19,10 @@ from pathlib import Path
 
 from sluicegate.errors import BadInput
 from sluicegate.lab.chaos.driver import Driver
-from sluicegate.lab.chaos.hurt import Hurt, hurt_in, slowed, stepped
+from sluicegate.lab.chaos.hurt import Hurt, failed, hurt_in, slowed, stepped
 from sluicegate.lab.chaos.processes import Process, below, java_of
 from sluicegate.lab.chaos.queries import ROWS, QueryKind, fed_rows, kind_named, row, sink_rows, write_file
+from sluicegate.lab.chaos.spoiling import plan_overwritten
 from sluicegate.lab.chaos.topic import FedTopic, fed_topic
 from sluicegate.lab.chaos.verdict import RECOVERS_WITHIN_S, ChaosVerdict, FaultSeen, Progress
 from sluicegate.lab.running.app import compare
@@ -31,7 +31,7 @@ from sluicegate.spark.edges.offsets import last_batch, last_committed
 
 PREFIX = "attach:"
 _FEED_S = (0.2, 1.0)
-_WAIT_S = (0.2, 2.0)
+_WAIT_S = (0.1, 1.0)
 _TOLD_WITHIN_S = 300.0
 _MORE_FILES = 3
 """Files fed after the last attached driver has ended; a driver without sluicegate reads them from that checkpoint."""
@@ -111,25 +111,9 @@ def _folder_a_file(query: AttachedVictim, rng: random.Random) -> str:
     return "the record's folder a file for a while"
 
 
-_PLANS: Mapping[str, Callable[[random.Random], bytes]] = {
-    "garbage": lambda rng: rng.randbytes(300),
-    "empty": lambda rng: b"",
-    "torn": lambda rng: b'{"version": 3, "operators": {"counts": {"proc',
-    "another type": lambda rng: b"[1, 2, 3]",
-    "absurd": lambda rng: json.dumps(_plan(rng.choice((0, -5, 10**12)))).encode(),
-    "tasks by hand": lambda rng: json.dumps(_plan(rng.randint(1, 9))).encode(),
-}
-
-
-def _plan(k: int) -> dict[str, object]:
-    return {"version": 9, "operators": {n: {"processors": k} for n in ("counts", "first", "windows")}, "executors": k}
-
-
 def _plan_spoiled(query: AttachedVictim, rng: random.Random) -> str | None:
-    name = rng.choice(sorted(_PLANS))
     with contextlib.suppress(OSError):
-        (query.record / "plan.json").write_bytes(_PLANS[name](rng))
-        return f"plan.json: {name}"
+        return plan_overwritten(query.record / "plan.json", ("counts", "first", "windows", "kafka"), rng)
     return None
 
 
@@ -177,6 +161,19 @@ def _slow_disk(query: AttachedVictim, rng: random.Random) -> str | None:
     return slowed(query.hurt, rng) if query.hurt else None
 
 
+def _failing_disk(query: AttachedVictim, rng: random.Random) -> str | None:
+    """Let the disk of the record fail; that of the user's checkpoint is the user's."""
+    return failed(query.hurt, rng) if query.hurt else None
+
+
+def _everything(query: AttachedVictim, rng: random.Random) -> str:
+    query.driver.look()
+    found = [*_driver(query), *below(query.driver.pid)]
+    for process in found:
+        process.send(signal.SIGKILL)
+    return f"{len(found)} processes"
+
+
 FAULTS: Mapping[str, Do] = {
     "nothing": lambda query, rng: "nothing: how long a batch takes anyway",
     "attached-controller": _signalled(AttachedVictim.controllers, signal.SIGKILL),
@@ -191,9 +188,12 @@ FAULTS: Mapping[str, Do] = {
     "attached-broker-stop": _broker_stopped,
     "attached-clock-step": _clock_step,
     "attached-slow-disk": _slow_disk,
+    "attached-failing-disk": _failing_disk,
+    "attached-everything": _everything,
 }
-_SELDOM = frozenset(("nothing", "attached-driver"))
-"""Injected once a round, the others twice, since a driver restart takes long."""
+_SELDOM = frozenset(("nothing", "attached-driver", "attached-everything"))
+_OFTEN = 4
+"""Rounds of the others for one with these, since a driver restart takes long."""
 
 
 ABOUT: Mapping[str, str] = {
@@ -210,6 +210,8 @@ ABOUT: Mapping[str, str] = {
     "attached-broker-stop": "SIGSTOP of the Kafka broker that it reads",
     "attached-clock-step": "the clock of the user's driver stepped by up to two hours, forth or back",
     "attached-slow-disk": "every file takes up to 0.4 s longer for some seconds",
+    "attached-failing-disk": "files of the record cannot be made, renamed or synced for some seconds",
+    "attached-everything": "SIGKILL of the user's driver and all its processes at once, started again",
 }
 
 
@@ -260,7 +262,7 @@ def _judged(
     def command(where: str) -> tuple[str, ...]:
         return ("sluicegate.lab.chaos.attached_app", str(base), kind.name, master, where, *source)
 
-    hurt = hurt_in(base)
+    hurt = hurt_in(base, record)
     driver = Driver(command(str(record)), base / "drivers", base / "points", hurt.environment if hurt else {})
     query = AttachedVictim(driver, base, record, topic=topic, hurt=hurt)
     feeder = threading.Thread(target=query.feed, args=(seed,), daemon=True)
@@ -309,10 +311,12 @@ def _hurt(
 ) -> list[FaultSeen]:
     rng, began_s, seen, order = random.Random(f"{seed} attached"), time.monotonic(), list[FaultSeen](), list[str]()
     skipped: Counter[str] = Counter()
+    rounds = 0
     while time.monotonic() - began_s < seconds and len(seen) < (most or len(seen) + 1):
         if not order:
-            order = [*faults, *(fault for fault in faults if fault not in _SELDOM)]
+            order = [fault for fault in faults if rounds % _OFTEN == 0 or fault not in _SELDOM] or list(faults)
             rng.shuffle(order)
+            rounds += 1
         kind, at_s = order.pop(), time.monotonic() - began_s
         target = FAULTS[kind](query, random.Random(f"{seed} {kind} {len(seen)} {skipped[kind]}"))
         if target is None:

@@ -19,6 +19,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
+from sluicegate.spark.cluster.daemons import free_port
 from sluicegate.spark.cluster.java import LOOPBACK, QUICK_JAVA, find_java
 from sluicegate.spark.kafka.maven import jars_of
 
@@ -107,12 +108,6 @@ class Broker:
         with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, self.port), timeout=1):
             return True
         return False
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])
 
 
 def _java() -> list[str]:

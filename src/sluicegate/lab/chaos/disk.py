@@ -15,13 +15,15 @@ from sluicegate.runlog.files import owner_only_folder
 _SMALL_BYTES = 2**30
 """A larger disk is assumed to be in use by others and is never filled."""
 _AT_ONCE = 1 << 20
+_FILES = 20_000
+"""Of a small disk at most: a run has some thousands, and as many as are left are made in a second."""
 
 
 @contextmanager
 def small_disk(folder: Path, megabytes: int) -> Iterator[None]:
     """Mount a tmpfs of this size at ``folder`` within the block; needs root."""
     owner_only_folder(folder)
-    options = f"size={megabytes}m,mode=0700"
+    options = f"size={megabytes}m,nr_inodes={_FILES},mode=0700"
     done = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True, text=True, check=False
     )
@@ -51,3 +53,17 @@ def full(folder: Path) -> Iterator[None]:
         yield
     finally:
         ballast.unlink(missing_ok=True)
+
+
+@contextmanager
+def out_of_files(folder: Path) -> Iterator[None]:
+    """Within the block the disk of ``folder`` has room, and no file can be made on it (it has no inode left)."""
+    ballast = folder / "ballast-files"
+    ballast.mkdir()
+    try:
+        with suppress(OSError):
+            for number in range(_FILES):
+                (ballast / str(number)).touch()
+        yield
+    finally:
+        shutil.rmtree(ballast, ignore_errors=True)

@@ -4,8 +4,9 @@
 
 It prints ``ready`` once Spark has started, then waits for a line on standard input, so that a standby driver can be
 kept; it prints ``running`` once its queries have started. A line of JSON on standard input, the rows fed by source,
-makes it drain, check the answer and print it as one line of JSON. On SIGTERM it stops between two batches. Any earlier
-end is reported as one line on standard error.
+makes it drain, check the answer and print it as one line of JSON. On SIGTERM it stops between two batches. It ends too
+if one operator stops, as where a file of its state is missing: what was spoiled is then repaired. Any earlier end is
+reported as one line on standard error.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from sluicegate.errors import SluicegateError
+from sluicegate.errors import EnvironmentLacks, SluicegateError
 from sluicegate.lab.apps.catalogue import app_named
 from sluicegate.lab.chaos import to_database
 from sluicegate.lab.running.app import App
 from sluicegate.lab.running.user_file import app_from
-from sluicegate.spark.cluster.java import LOOPBACK, QUICK_JAVA
+from sluicegate.spark.cluster.java import QUICK_JAVA
 from sluicegate.spark.controller import Control
 from sluicegate.spark.ground import Ground, ground_of
-from sluicegate.spark.pipeline.failures import spoiled
+from sluicegate.spark.pipeline.failures import ended_by
 from sluicegate.spark.pipeline.runtime import Running, start
-from sluicegate.spark.session import spark_is_gone, spark_session, stop_spark
+from sluicegate.spark.session import spark_session, stop_spark
 from sluicegate.spark.spark_log import quiet_spark
 from sluicegate.spark.supervisor import Supervisor
 
@@ -56,7 +57,7 @@ def main(folder: Path, name: str, master: str, executors: str) -> int:
     try:
         app, ground = application(name), ground_of(master, executors or None)
         settings = {"spark.driver.memory": "700m", "spark.driver.extraJavaOptions": QUICK_JAVA, **ground.settings}
-        if not ground.master.startswith(("local", f"spark://{LOOPBACK}:")):  # nodes that can be cut off
+        if not ground.master.startswith("local"):  # nodes that can be cut off or frozen
             settings |= _LOSES_SOON
         with quiet_spark(folder.parent / "spark.log"):  # stderr must hold only our own lines, which chaos checks
             spark = spark_session(ground.master, settings, f"sluicegate chaos {app.name}")
@@ -68,12 +69,15 @@ def main(folder: Path, name: str, master: str, executors: str) -> int:
         except SluicegateError:
             raise
         except Exception as problem:  # a damaged row, or a call that failed because Java ended
-            raise spoiled(problem) or spark_is_gone(spark) or problem from None
+            raise ended_by(problem, spark) or problem from None
         finally:
             stop_spark(spark)
     except SluicegateError as problem:
         sys.stderr.write(f"sluicegate: {problem}\n")
         return problem.exit_code
+    except OSError as problem:  # the disk, as `sluicegate run` says it
+        sys.stderr.write(f"sluicegate: {problem}\n")
+        return EnvironmentLacks.exit_code
     _say(answer)
     return 0
 
@@ -84,7 +88,7 @@ def _run(app: App, spark: SparkSession, ground: Ground, folder: Path) -> dict[st
     fleet = ground.fleet(spark)
     with (
         app.brought_up() as ready,
-        start(ready.build(), spark, folder) as running,
+        start(ready.build(), spark, folder, when_stopped="raise") as running,
         fleet(running) if fleet else nullcontext(),
         Supervisor(running.layout, control) as supervisor,
     ):

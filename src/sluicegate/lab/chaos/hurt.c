@@ -1,15 +1,19 @@
-/* Preloaded into a driver and its child processes: steps their wall clock and slows their disk.
+/* Preloaded into a driver and its child processes: steps their wall clock, slows their disk and lets it fail.
 
-   $SLUICEGATE_HURT names a file of two 8-byte integers: the offset of the wall clock (nanoseconds), and the delay added
-   to every open with O_CREAT, rename and sync of a file (nanoseconds). The monotonic clock, which sleeps and timeouts
+   $SLUICEGATE_HURT names a file of three 8-byte integers: the offset of the wall clock (nanoseconds), the delay added
+   to every open with O_CREAT, rename and sync of a file (nanoseconds), and the error (errno) that these calls fail with
+   for paths below $SLUICEGATE_HURT_BELOW, or 0. The monotonic clock, which sleeps and timeouts
    use, is not changed, just as a step of a machine's wall clock does not change it. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -17,11 +21,13 @@
 #include <time.h>
 #include <unistd.h>
 
-static const int64_t none[2] = {0, 0};
+static const int64_t none[3] = {0, 0, 0};
 static volatile const int64_t *hurt = none;
+static const char *below = "";
 
 __attribute__((constructor)) static void begin(void) {
     const char *path = getenv("SLUICEGATE_HURT");
+    if (getenv("SLUICEGATE_HURT_BELOW")) below = getenv("SLUICEGATE_HURT_BELOW");
     int file = path ? (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC) : -1;
     if (file < 0) return;
     void *seen = mmap(NULL, sizeof none, PROT_READ, MAP_SHARED, file, 0);
@@ -66,14 +72,30 @@ static void slowly(void) {
     if (ns > 0) syscall(SYS_nanosleep, &pause, NULL);
 }
 
-int fsync(int file) { slowly(); return (int)syscall(SYS_fsync, file); }
+static int fails(const char *path) {
+    slowly();
+    if (!hurt[2] || strncmp(path, below, strlen(below))) return 0;
+    errno = (int)hurt[2];
+    return 1;
+}
 
-int fdatasync(int file) { slowly(); return (int)syscall(SYS_fdatasync, file); }
+static int sync_fails(int file) {
+    char link[64], path[4096] = "";
+    if (hurt[2]) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+        if (readlink(link, path, sizeof path - 1) < 0) path[0] = 0;
+    }
+    return fails(path);
+}
 
-int rename(const char *from, const char *to) { slowly(); return (int)syscall(SYS_rename, from, to); }
+int fsync(int file) { return sync_fails(file) ? -1 : (int)syscall(SYS_fsync, file); }
+
+int fdatasync(int file) { return sync_fails(file) ? -1 : (int)syscall(SYS_fdatasync, file); }
+
+int rename(const char *from, const char *to) { return fails(to) ? -1 : (int)syscall(SYS_rename, from, to); }
 
 static int opened(int folder, const char *path, int flags, mode_t mode) {
-    if (flags & O_CREAT) slowly();
+    if ((flags & O_CREAT) && fails(path)) return -1;
     return (int)syscall(SYS_openat, folder, path, flags, mode);
 }
 

@@ -55,7 +55,7 @@ def _numbers(path: Path) -> Iterator[int]:
 
 def _bounded(layout: Layout, graph: RunningGraph) -> Iterator[str]:
     """Consumed manifests, data without a manifest, and drafts of interrupted batches have been deleted."""
-    for stream in (*graph.sources, *(stream for node in graph.nodes for stream in node.writes)):
+    for stream in graph.streams:
         edge = FolderEdge(layout.edge(stream))
         numbers = edge.numbers()
         if stream not in graph.kept and len(numbers) > _MOST_LEFT:
@@ -71,4 +71,7 @@ def _bounded(layout: Layout, graph: RunningGraph) -> Iterator[str]:
 def _no_trace(layout: Layout) -> Iterator[str]:
     text = layout.controller_log.read_text(errors="replace") if layout.controller_log.exists() else ""
     if "Traceback" in text:
-        yield f"the controller left {text.count('Traceback')} traces, the last ends: {text.strip().splitlines()[-1]}"
+        _, _, after = text.rpartition("Traceback")
+        where = [line.strip() for line in after.splitlines() if line.startswith("  File ")]
+        ends = next((line for line in after.splitlines()[1:] if line and not line.startswith(" ")), "cut off")
+        yield f"the controller left {text.count('Traceback')} traces, the last: {ends} ({', '.join(where[-1:])})"

@@ -29,7 +29,7 @@ class JumpingLoad:
         self._app, self._layout, self._graph = app, layout, graph
         self._calm_per_s, self._slots, self._seed = calm_per_s, slots, seed
         self._feeds = {source: Feed(layout.edge(source)) for source in graph.sources}
-        self._ended = threading.Event()
+        self._ended, self._soon = threading.Event(), threading.Event()
         self.problem: BaseException | None = None
         self.moves = 0
         self._owed_at_least = 0
@@ -44,6 +44,7 @@ class JumpingLoad:
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ended.set()
+        self._soon.set()
         for thread in self._threads:
             thread.join()
 
@@ -52,8 +53,9 @@ class JumpingLoad:
         return {source: feed.rows for source, feed in self._feeds.items()}
 
     def feed_soon(self) -> None:
-        """Feed at least one row to every source at the next interval, whatever the rate is."""
+        """Feed at least one row to every source at once, whatever the rate is."""
         self._owed_at_least = 1
+        self._soon.set()
 
     def move_one(self, rng: random.Random) -> str:
         """Change the task count of one operator in the plan; return a description of the change."""
@@ -105,7 +107,9 @@ class JumpingLoad:
     def _feed(self) -> None:
         rng, owed, until_s, rate = random.Random(f"{self._seed} load"), 0.0, 0.0, 0.0
         at_s = time.monotonic()
-        while not self._ended.wait(_FEED_S):
+        while not self._ended.is_set():
+            self._soon.wait(_FEED_S)
+            self._soon.clear()
             now_s = time.monotonic()
             if now_s >= until_s:
                 rate, until_s = self._calm_per_s * rng.choice(_LEVELS), now_s + rng.uniform(*_LEVEL_S)

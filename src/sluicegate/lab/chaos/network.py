@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sluicegate.errors import EnvironmentLacks
-from sluicegate.spark.cluster.hosts import Hosts
+from sluicegate.spark.cluster.daemons import Hosts
 
 _NEW_NETWORK = 0x40000000
 """CLONE_NEWNET of Linux."""

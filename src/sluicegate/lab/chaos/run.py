@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -85,9 +86,19 @@ class Victim:
     def executors(self) -> list[Process]:
         return [executor for node in self.nodes() for executor in executors_of(node.pid)]
 
-    def bring_nodes_back(self) -> None:
-        if self.cluster is not None:
-            self.cluster.add_workers(1)
+    def kill_and_replace(self, node: Process) -> bool:
+        """SIGKILL a node and start one of its size, as a smaller one might have no room for an executor.
+
+        ``False`` if its size is not known, since the master does not answer or has lost it: then nothing is done.
+        """
+        status = self.cluster.status() if self.cluster is not None else None
+        known = {worker.name: worker for worker in status.workers if worker.cores} if status else {}
+        size = known.get(node.command)
+        if self.cluster is None or size is None:
+            return False
+        node.send(signal.SIGKILL)
+        self.cluster.add_workers(1, size.cores, f"{size.memory_mb}m")
+        return True
 
 
 def chaos(asked: Asked, folder: Path, progress: Progress = lambda line: None) -> ChaosVerdict:
@@ -110,11 +121,13 @@ def _judged(
 ) -> ChaosVerdict:
     logs = folder / "drivers"
     command = ("sluicegate.lab.chaos.driven", str(layout.folder), asked.app, asked.master, asked.executors)
-    hurt = hurt_in(folder.absolute())
+    hurt = hurt_in(folder.absolute(), layout.folder)
     inside = {**(hurt.environment if hurt else {}), **({to_database.VARIABLE: database.address} if database else {})}
     driver = Driver(command, logs, folder.absolute() / "points", inside, waits=True)
     try:
         driver.start()
+        if asked.cluster is None:
+            driver.stand_by()
         graph = read_graph(layout)
         assert graph is not None
         calm_per_s = asked.calm_per_s if asked.calm_per_s is not None else app.calm_per_s

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from sluicegate.lab.chaos.faults import NOTHING, ChaosFault
 
-_WAIT_S = (0.2, 2.0)
-_TOGETHER = 0.2
+_WAIT_S = (0.1, 1.0)
+_TOGETHER = 0.5
 """The share of faults after which the next is injected without waiting for recovery."""
 
 
@@ -27,7 +27,7 @@ def schedule(faults: Sequence[ChaosFault], seed: int) -> Iterator[PlannedFault]:
     """Yield faults without end: each round has every kind ``often`` times, in a new random order.
 
     >>> from sluicegate.lab.chaos.faults import FAULTS
-    >>> twice = [[next(plan).fault.name for _ in range(80)] for plan in (schedule(FAULTS, 7), schedule(FAULTS, 7))]
+    >>> twice = [[next(plan).fault.name for _ in range(200)] for plan in (schedule(FAULTS, 7), schedule(FAULTS, 7))]
     >>> twice[0] == twice[1], len(set(twice[0])) == len(FAULTS)
     (True, True)
     """

@@ -1,13 +1,16 @@
-"""Damages files of a pipeline (delete, empty, truncate, overwrite, flip one bit) and restores them if needed."""
+"""Damages files of a pipeline and restores them if needed; its plan and logs also while it runs."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sluicegate.runlog.layout import Layout
+from sluicegate.runlog.plan_file import OperatorPlan, PlanInForce
 from sluicegate.spark.pipeline.graph import RunningGraph
 
 
@@ -33,8 +36,7 @@ def _newest(folder: Path, pattern: str = "*") -> list[Path]:
 
 def _files(layout: Layout, graph: RunningGraph) -> dict[str, list[Path]]:
     """By kind: the files that a resumed pipeline reads."""
-    streams = [*graph.sources, *(stream for node in graph.nodes for stream in node.writes)]
-    edges = [layout.edge(stream) for stream in streams]
+    edges = [layout.edge(stream) for stream in graph.streams]
     checkpoints = [layout.checkpoint(node.name) for node in graph.nodes]
     return {
         "manifest": [path for edge in edges for path in _newest(edge / "manifests", "*.json")],
@@ -98,3 +100,47 @@ def spoil(layout: Layout, graph: RunningGraph, rng: random.Random) -> Spoiled | 
     else:
         path.write_bytes(after)
     return Spoiled(path, way, kind, before, after)
+
+
+def _by_hand(names: Sequence[str], k: int) -> bytes:
+    """A plan as a person would write it, without the entries that only the controller needs."""
+    return json.dumps({"version": 9, "operators": {n: {"processors": k} for n in names}, "executors": k}).encode()
+
+
+def _whole(names: Sequence[str], k: int) -> bytes:
+    operators = {name: OperatorPlan(k) for name in names}
+    return PlanInForce(9, operators).to_json().encode()
+
+
+PLANS: Mapping[str, Callable[[Sequence[str], random.Random], bytes]] = {
+    "garbage": lambda names, rng: rng.randbytes(300),
+    "empty": lambda names, rng: b"",
+    "torn": lambda names, rng: _by_hand(names, 2)[:40],
+    "another type": lambda names, rng: b"[1, 2, 3]",
+    "absurd": lambda names, rng: _whole(names, rng.choice((0, -5, 10**12))),
+    "by hand": lambda names, rng: _by_hand(names, rng.randint(1, 9)),
+    "of another number of tasks": lambda names, rng: _whole(names, rng.randint(1, 9)),
+}
+
+
+def plan_overwritten(path: Path, names: Sequence[str], rng: random.Random) -> str:
+    """Overwrite a plan in one of several ways; returns which."""
+    way = rng.choice(sorted(PLANS))
+    path.write_bytes(PLANS[way](names, rng))
+    return f"{path.name}: {way}"
+
+
+def plan_spoiled(layout: Layout, graph: RunningGraph, rng: random.Random) -> str:
+    return plan_overwritten(layout.plan, [node.name for node in graph.nodes], rng)
+
+
+def log_overwritten(layout: Layout, graph: RunningGraph, rng: random.Random) -> str | None:
+    """Overwrite a file of a running pipeline that nothing depends on; ``None`` if there is none yet."""
+    names = (layout.ticks, layout.decisions, layout.failures, layout.nodes, layout.control, layout.what_if)
+    found = [path for path in (*names, *(layout.batches(node.name) for node in graph.nodes)) if path.is_file()]
+    if not found:
+        return None
+    path = rng.choice(sorted(found))
+    with contextlib.suppress(OSError):
+        path.write_bytes(rng.randbytes(200))
+    return f"{path.relative_to(layout.folder)} overwritten"

@@ -42,7 +42,8 @@ def fed_topic(folder: Path) -> Iterator[FedTopic]:
     try:
         from confluent_kafka import Producer
 
-        from sluicegate.lab.chaos.broker import Broker, free_port
+        from sluicegate.lab.chaos.broker import Broker
+        from sluicegate.spark.cluster.daemons import free_port
     except ImportError as problem:
         raise EnvironmentLacks("attach:kafka needs confluent-kafka: pip install 'sluicegate[kafka]'") from problem
     broker = Broker(folder, free_port())

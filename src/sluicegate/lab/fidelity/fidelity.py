@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +19,12 @@ from pyspark.sql import SparkSession
 
 from sluicegate.config.machine import usable_cores
 from sluicegate.domain import Topology
-from sluicegate.domain.births import quantile_s
 from sluicegate.errors import BadInput
 from sluicegate.lab.fidelity.settings import (
     Compared,
     Figures,
     Processors,
+    Setting,
     allocations,
     least_gap,
     splits,
@@ -38,6 +38,7 @@ from sluicegate.lab.running.load import constant
 from sluicegate.lab.running.run_app import warm_up
 from sluicegate.policy.demand import situation_at, stations_of
 from sluicegate.policy.pace import paced_mean_s
+from sluicegate.spark.pipeline.observing import sojourn_of
 from sluicegate.spark.pipeline.runtime import Running, start
 
 _WARM_S = 45.0
@@ -112,12 +113,12 @@ def measure_fidelity(
         for turn in range(rounds):
             for i in range(len(chosen))[:: -1 if turn % 2 else 1]:
                 found[i].append(trial.measure(chosen[i].rate_per_s, chosen[i].processors, seconds))
-                say(_line(replace(chosen[i], measured=found[i][-1])))
-    settings = tuple(replace(one, measured=typical(seen)) for one, seen in zip(chosen, found, strict=True))
+                say(_line(chosen[i].compared_with(found[i][-1])))
+    settings = tuple(one.compared_with(typical(seen)) for one, seen in zip(chosen, found, strict=True))
     return Fidelity(app.name, rate, law, settings, pace)
 
 
-def _chosen(trial: _Trial, law: MeasuredLaw, rates: list[float]) -> list[Compared]:
+def _chosen(trial: _Trial, law: MeasuredLaw, rates: list[float]) -> list[Setting]:
     """Simulate settings whose means differ by the law alone; of those choose the ones that differ by the twin."""
     found = [(rate, k) for rate in rates for k in trial.allocations(law, rate)]
     if not found:
@@ -127,7 +128,7 @@ def _chosen(trial: _Trial, law: MeasuredLaw, rates: list[float]) -> list[Compare
     alone = [_law_mean_s(ways, rate, processors, trial.paces) for rate, processors in found]
     twin = twin_of(law.topology, law.visited, law.noise_scv, FEED_S, law.returning)
     told = [(*found[i], _predicted(trial, twin, law, *found[i]), alone[i]) for i in spread_out(alone, _PLAYED)]
-    known = [Compared(rate, k, figures, law_s) for rate, k, figures, law_s in told if figures is not None]
+    known = [Setting(rate, k, figures, law_s) for rate, k, figures, law_s in told if figures is not None]
     return [known[i] for i in spread_out([one.predicted.mean_s for one in known], trial.count)]
 
 
@@ -208,13 +209,10 @@ class _Trial:
         began_s = self.feed(rate, processors, seconds)
         settled_s = began_s + _SETTLE_SHARE * seconds
         records = self._records(settled_s, began_s + seconds)
-        last = [r for n in self.running.graph.nodes if n.terminal for r in records[n.name]]
-        ages = [age for record in last for age in record.born.ages_s(record.published_s)]
-        weight = sum(w for _, w in ages)
-        if weight <= 0:
+        seen = sojourn_of(r for n in self.running.graph.nodes if n.terminal for r in records[n.name])
+        if seen is None:
             raise BadInput(f"nothing came out within {seconds:g} s: give more --seconds")
-        mean_s = sum(age * w for age, w in ages) / weight
-        return Figures(mean_s, quantile_s(ages, 0.95) or mean_s, self._burst(rate))
+        return Figures(seen.mean_s, seen.p95_s or seen.mean_s, self._burst(rate))
 
     @property
     def paces(self) -> dict[str, float]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from sluicegate.domain.figures import rate, seconds
 from sluicegate.lab.fidelity.fidelity import Fidelity
 from sluicegate.lab.fidelity.settings import Compared, median_error, pairs_in_order
-from sluicegate.report.figures import rate, seconds
 from sluicegate.report.page import Axis, page
 
 HEADINGS = (

@@ -6,7 +6,9 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice, pairwise, product
+from itertools import islice, pairwise, product
+
+from sluicegate.lab import agreement
 
 Processors = Mapping[str, int]
 _BUSIEST = 0.85
@@ -42,14 +44,23 @@ def typical(rounds: Sequence[Figures]) -> Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """One setting: prediction of the twin, mean predicted by the law alone, and measurement (NaN until measured)."""
+class Setting:
+    """An allocation at a rate: prediction of the twin, and mean predicted by the law alone."""
 
     rate_per_s: float
     processors: Processors
     predicted: Figures
     law_mean_s: float
-    measured: Figures = Figures(math.nan, math.nan, math.nan)
+
+    def compared_with(self, measured: Figures) -> Compared:
+        return Compared(self.rate_per_s, self.processors, self.predicted, self.law_mean_s, measured)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared(Setting):
+    """A setting that has run, with what was measured."""
+
+    measured: Figures
 
     @property
     def error(self) -> float:
@@ -126,11 +137,10 @@ def _apart(ordered: Sequence[tuple[float, int]], gap: float) -> list[tuple[float
 
 
 def median_error(compared: Iterable[Compared]) -> float:
-    return statistics.median(abs(one.error) for one in compared)
+    """Of the means that the twin predicts."""
+    return agreement.median_error((one.predicted.mean_s, one.measured.mean_s) for one in compared)
 
 
 def pairs_in_order(compared: Sequence[Compared], what: Callable[[Compared], float]) -> tuple[int, int]:
     """The number of pairs of settings whose measured means have the order of ``what``, and of all pairs."""
-    pairs = list(combinations(compared, 2))
-    right = sum((what(a) - what(b)) * (a.measured.mean_s - b.measured.mean_s) > 0 for a, b in pairs)
-    return right, len(pairs)
+    return agreement.pairs_in_order([(what(one), one.measured.mean_s) for one in compared])

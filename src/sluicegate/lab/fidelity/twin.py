@@ -153,7 +153,7 @@ class Twin:
         """Simulate ``processors`` at a steady rate; ``pace_s`` is the trigger interval of operators that have one."""
         allocation = {**processors, **dict.fromkeys(self.feeds, 1)}
         paces = {**(pace_s or {}), **dict.fromkeys(self.feeds, self.feed_s)}
-        behaviour = Behaviour(pace_s=paces, batch_noise_of=self.noise, steady_work=True)
+        behaviour = Behaviour(pace_s=paces, batch_noise=self.noise, steady_work=True)
         return simulate(self.ways, rate_per_s, allocation, seconds, seed, mode="declared", behaviour=behaviour)
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from sluicegate.errors import BadInput
 from sluicegate.lab.running.app import App
 from sluicegate.spark.edges.folder import FolderEdge
-from sluicegate.spark.edges.schema import schema_of
+from sluicegate.spark.edges.kept import schema_of
 from sluicegate.spark.pipeline.declaration import Pipeline, Step, Stream
 from sluicegate.spark.pipeline.runtime import start
 

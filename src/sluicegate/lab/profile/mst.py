@@ -10,7 +10,6 @@ command resumes after an interruption.
 
 from __future__ import annotations
 
-import json
 import math
 import tempfile
 import threading
@@ -20,16 +19,17 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 
 from sluicegate.config.capacity_file import CapacityFile, CapacityPoint, Use, capacity_text
 from sluicegate.config.machine import machine_facts, version_facts
+from sluicegate.domain.figures import rate
 from sluicegate.errors import BadInput, SluicegateError
 from sluicegate.lab.profile.mst_bench import SAMPLE_BATCHES, MstBench, Starting, bench
+from sluicegate.lab.profile.mst_trials import MstTrial, MstTrialFile
 from sluicegate.lab.running.app import App
 from sluicegate.model.mst import MstModel, choose_model, fit_model, most_disagreeing
 from sluicegate.model.mst_samples import converged, mean_known, samples_of
-from sluicegate.runlog.batch_log import append_line
 from sluicegate.runlog.files import write_whole
 
 Progress = Callable[[str], None]
@@ -81,27 +81,6 @@ class MstSettings:
             raise BadInput(
                 f"batches of {self.batch_s:g} s, --delta {self.delta:g}: give a time above 0, a share from 0 to 1"
             )
-
-
-@dataclass(frozen=True, slots=True)
-class MstTrial:
-    """One size: its throughput samples, the slowest operator, and the startup time of its nodes until warm."""
-
-    nodes: int
-    samples_per_s: tuple[float, ...]
-    limit: str
-    processors: dict[str, int]
-    use: Use = "training"
-    startup_s: float | None = None
-    took_s: float = 0.0
-
-    @property
-    def rate_per_s(self) -> float:
-        return fmean(self.samples_per_s)
-
-    @property
-    def sd_per_s(self) -> float:
-        return stdev(self.samples_per_s) if len(self.samples_per_s) > 1 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +142,11 @@ def measure_mst(
     sizes, settings, say = checked_sizes(nodes), settings or MstSettings(), progress or (lambda text: None)
     if not minutes > 0 or not math.isfinite(minutes):
         raise BadInput(f"--minutes is {minutes}: give a time above 0")
-    log = _Log(out / f"{app.name}.mst.jsonl", _conditions(app, settings))
+    log = MstTrialFile(out / f"{app.name}.mst.jsonl", _conditions(app, settings))
     known = {trial.nodes: trial for trial in log.read()}
     for size in sizes:
         if size in known:
-            say(f"{_count(size)}: {known[size].rate_per_s:.4g} rows/s, measured before and kept")
+            say(f"{_count(size)}: {rate(known[size].rate_per_s)}, measured before and kept")
     run = _Run(app, settings, log, say, leave or threading.Event(), 60 * minutes, known, starting)
     try:
         run.measure(sizes)
@@ -193,31 +172,6 @@ def checked_sizes(nodes: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(set(nodes)))
 
 
-@dataclass(slots=True)
-class _Log:
-    """Log of the trials of one application, one line each, with the conditions of the measurement."""
-
-    path: Path
-    conditions: dict[str, object]
-
-    def read(self) -> list[MstTrial]:
-        """The trials under the same conditions; the last one of a size counts."""
-        found: dict[int, MstTrial] = {}
-        for line in self.path.read_text("utf-8").splitlines() if self.path.exists() else ():
-            try:
-                told = json.loads(line)
-                same = told["conditions"] == self.conditions
-                trial = MstTrial(**{**told["trial"], "samples_per_s": tuple(told["trial"]["samples_per_s"])})
-            except (ValueError, KeyError, TypeError):
-                continue  # incomplete line of a killed run
-            if same:
-                found[trial.nodes] = trial
-        return list(found.values())
-
-    def add(self, trial: MstTrial) -> None:
-        append_line(self.path, json.dumps({"conditions": self.conditions, "trial": asdict(trial)}), most_bytes=2**40)
-
-
 def _conditions(app: App, settings: MstSettings) -> dict[str, object]:
     own = {key: value for key, value in asdict(settings).items() if key != "validate"}
     return {"app": app.name, **own, "machine": machine_facts(), "versions": version_facts()}
@@ -229,7 +183,7 @@ class _Run:
 
     app: App
     settings: MstSettings
-    log: _Log
+    log: MstTrialFile
     say: Progress
     leave: threading.Event
     measure_s: float
@@ -307,7 +261,7 @@ class _Run:
         self.fresh += 1
         self.slowest_s = max(self.slowest_s, took_s)
         self.log.add(trial)
-        self.say(f"{_count(size)}: {trial.rate_per_s:.4g} rows/s, sd {trial.sd_per_s:.3g}, limited by {limit}")
+        self.say(f"{_count(size)}: {rate(trial.rate_per_s)}, sd {rate(trial.sd_per_s)}, limited by {limit}")
 
     def _time_for_one(self, now_s: float, left: int) -> float:
         """An equal share of the time left, or more if the sizes so far took less than theirs.
@@ -332,7 +286,7 @@ class _Run:
                 told = len(samples)
                 left_s = max(until_s - time.monotonic(), 0.0)
                 self.say(
-                    f"{_count(size)}: {told} samples, the last {samples[-1]:.4g} rows/s; at most {left_s:.0f} s, "
+                    f"{_count(size)}: {told} samples, the last {rate(samples[-1])}; at most {left_s:.0f} s, "
                     f"{left} sizes after it"
                 )
             return self._settled(samples) > 0

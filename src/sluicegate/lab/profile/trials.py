@@ -16,7 +16,8 @@ from sluicegate.runlog.files import read_if_there
 
 STABLE_SLOPE = 0.001
 """Growth of latency, in seconds per second of trial, up to which a trial counts as stable, as in the paper."""
-_MOST_BYTES = 10**9
+MOST_BYTES = 10**9
+"""A log beyond its size is renamed, but the trials of a measurement have to stay in one file."""
 BatchSeen = tuple[int, int, float]
 """Rows, tasks and seconds of one batch."""
 
@@ -60,7 +61,7 @@ class TrialFile:
         """The trials so far; an incomplete last line, left by a crash, is ignored."""
         text = read_if_there(self._path)
         if not text or "\n" not in text:
-            append_line(self._path, json.dumps(self._what), _MOST_BYTES)
+            append_line(self._path, json.dumps(self._what), MOST_BYTES)
             return []
         try:
             first, *lines = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
@@ -70,7 +71,7 @@ class TrialFile:
             raise BadInput(f"{self._path} holds no trials: delete it, or give another --out") from None
 
     def add(self, trial: Trial) -> None:
-        append_line(self._path, json.dumps(asdict(trial)), _MOST_BYTES)
+        append_line(self._path, json.dumps(asdict(trial)), MOST_BYTES)
 
     def _check(self, found: object) -> None:
         before = found if isinstance(found, dict) else {}

@@ -9,14 +9,18 @@ Jobs run on the local cores (``play``), or by any other function of that signatu
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from statistics import fmean
+from threading import current_thread, main_thread
 from typing import Any
 
+from sluicegate.domain.figures import rate
 from sluicegate.domain.topology import require, require_number
 from sluicegate.errors import BadInput, EnvironmentLacks
 from sluicegate.lab.replay.jobs import (
@@ -71,32 +75,60 @@ def _spread(jobs: Sequence[Job], workers: int, told: Progress) -> list[JobOutcom
         recording: dict[Future[ForecastTrack | None], Key] = {}
         waiting: dict[Key, list[int]] = {}
         running: dict[Future[JobOutcome], int] = {}
-        for i, job in enumerate(jobs):
-            key = track_key(job)
-            if key is None:
-                continue
-            if key not in waiting:
-                recording[pool.submit(record, key[1], job.rates_per_s, job.protocol.bound[1])] = key
-            waiting.setdefault(key, []).append(i)
-        held = {i for entries in waiting.values() for i in entries}
-        running.update({pool.submit(run_one, job): i for i, job in enumerate(jobs) if i not in held})
         found: dict[int, JobOutcome] = {}
         try:
+            for i, job in enumerate(jobs):
+                key = track_key(job)
+                if key is None:
+                    continue
+                if key not in waiting:
+                    recording[_submit(pool, record, key[1], job.rates_per_s, job.protocol.bound[1])] = key
+                waiting.setdefault(key, []).append(i)
+            held = {i for entries in waiting.values() for i in entries}
+            running.update({_submit(pool, run_one, job): i for i, job in enumerate(jobs) if i not in held})
             while recording or running:
                 done = wait(_all(recording, running), return_when=FIRST_COMPLETED).done
                 for future in [f for f in recording if f in done]:
                     track = future.result()
                     for i in waiting[recording.pop(future)]:
-                        running[pool.submit(run_one, replace(jobs[i], track=track))] = i
+                        running[_submit(pool, run_one, replace(jobs[i], track=track))] = i
                 for ready in [f for f in running if f in done]:
                     found[running.pop(ready)] = ready.result()
                     told(len(found), len(jobs))
         except BrokenProcessPool:
             raise EnvironmentLacks("a worker process died, most likely of memory: use fewer --cores") from None
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in active_children():
+                worker.terminate()
+            pool.shutdown(wait=True, cancel_futures=True)  # else Python may complain of the pool's thread as it ends
             raise
     return [found[i] for i in range(len(jobs))]
+
+
+def _submit(pool: ProcessPoolExecutor, function: Callable[..., Any], *given: object) -> Future[Any]:
+    with _ctrl_c_waits():
+        return pool.submit(function, *given)
+
+
+@contextmanager
+def _ctrl_c_waits() -> Iterator[None]:
+    """A process that is started in this block does not hear Ctrl-C: it would print where it was, and is ended anyway.
+
+    For the same reason Ctrl-C does not come between its start and what it is told first.
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
+    came: list[int] = []
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))  # heard by another thread
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    if came:
+        raise KeyboardInterrupt
 
 
 def _all(recording: Iterable[Future[ForecastTrack | None]], running: Iterable[Future[JobOutcome]]) -> list[Future[Any]]:
@@ -238,10 +270,10 @@ def _scaled(name: str, values: Floats, truth: Truth, peak_per_s: float | None) -
     needed = truth.needs(peak)
     if not truth.mean_per_s[needed] > peak:
         carried = float(truth.mean_per_s.max())
-        raise BadInput(f"{name}: a peak of {peak:g} rows/s exceeds all capacity ({carried:g} rows/s): lower --peak")
+        raise BadInput(f"{name}: a peak of {rate(peak, 6)} exceeds all capacity ({rate(carried, 6)}): lower --peak")
     rates: Floats = values * (peak / top)
     beyond = f", beyond the {truth.measured} measured" if needed > truth.measured else ""
-    return rates, f"scaled to a peak of {peak:.4g} rows/s, which needs {needed} machines on average{beyond}"
+    return rates, f"scaled to a peak of {rate(peak)}, which needs {needed} machines on average{beyond}"
 
 
 def _results(

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from sluicegate.report.page import page
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -29,16 +31,9 @@ Reproduction = Callable[[Progress], Iterator[Row]]
 
 
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1b1f24; --paper: #ffffff; --rule: #d0d7de; --good: #1a7f37; --bad: #b42318; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6edf3; --paper: #0d1117; --rule: #30363d; --good: #3fb950; --bad: #ff7b72; }
-}
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto;
-  max-width: 70rem; padding: 0 1rem; }
-table { border-collapse: collapse; width: 100%; }
-th, td { border-bottom: 1px solid var(--rule); padding: .5rem .75rem; text-align: left; vertical-align: top; }
+th, td, td:first-child { text-align: left; vertical-align: top; white-space: normal; padding: 8px 12px 8px 0; }
 .good { color: var(--good); font-weight: 600; } .bad { color: var(--bad); font-weight: 600; }
-td.note { font-size: 13px; } div.wide { overflow-x: auto; }
+td.note { color: var(--soft); font-size: 13px; }
 """
 _SIGN = {True: '<span class="good">holds</span>', False: '<span class="bad">does not</span>', None: "&ndash;"}
 
@@ -46,25 +41,22 @@ _SIGN = {True: '<span class="good">holds</span>', False: '<span class="bad">does
 def reproduction_page(paper: str, rows: Sequence[Row]) -> str:
     """The whole HTML text.
 
-    >>> page = reproduction_page("drs", [Row("Fig 6", "10:11:1", "10:11:1", True, "rates are ours")])
-    >>> "10:11:1" in page, "http" in page
+    >>> text = reproduction_page("drs", [Row("Fig 6", "10:11:1", "10:11:1", True, "rates are ours")])
+    >>> "10:11:1" in text, "http" in text
     (True, False)
     """
     judged = [row.holds for row in rows if row.holds is not None]
-    body = "\n".join(
+    lines = "".join(
         f"<tr><td>{escape(row.what)}</td><td>{escape(row.paper)}</td><td>{escape(row.ours)}</td>"
         f'<td>{_SIGN[row.holds]}</td><td class="note">{escape(row.note)}</td></tr>'
         for row in rows
     )
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>sluicegate: {escape(paper)} reproduced</title><style>{_STYLE}</style></head>
-<body><h1>{escape(paper)}, reproduced</h1>
-<p>{sum(judged)} of {len(judged)} claims hold. Every number in the column &ldquo;ours&rdquo; was computed by this
-run.</p>
-<div class="wide"><table>
-<thead><tr><th>what</th><th>paper</th><th>ours</th><th></th><th>assumed, and why</th></tr></thead>
-<tbody>
-{body}
-</tbody></table></div></body></html>
-"""
+    return page(
+        f"sluicegate: {paper} reproduced",
+        _STYLE,
+        f"<h1>{escape(paper)}, reproduced</h1>"
+        f"<p>{sum(judged)} of {len(judged)} claims hold. Every number in the column &ldquo;ours&rdquo; was computed by "
+        'this run.</p><div class="wide"><table>'
+        "<thead><tr><th>what</th><th>paper</th><th>ours</th><th></th><th>assumed, and why</th></tr></thead>"
+        f"<tbody>{lines}</tbody></table></div>",
+    )

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
 from sluicegate.domain import Limits, Observation, Operator, Topology
+from sluicegate.lab.agreement import pairs_in_order
 from sluicegate.lab.reproduce import drs_apps as apps
 from sluicegate.lab.reproduce.claims import Progress, Row
 from sluicegate.lab.reproduce.drs_apps import Split, named, shown, split_of
@@ -62,13 +62,6 @@ def _held(topology: Topology, stations: Stations, split: Split, load: Load, seco
     return Held(split, stations.total_mean_s(np.array(split)), mean_s, p95_s)
 
 
-def pairs_in_order(found: Sequence[Held]) -> tuple[int, int]:
-    """The number of pairs of allocations that prediction and measurement order alike, and of all pairs."""
-    pairs = list(combinations(found, 2))
-    same = sum((a.predicted_s - b.predicted_s) * (a.measured_s - b.measured_s) > 0 for a, b in pairs)
-    return same, len(pairs)
-
-
 def _six(name: str, topology: Topology, rate_per_s: float, found: Sequence[Held], best: Split) -> Iterator[Row]:
     recommended = split_of(
         topology,
@@ -86,7 +79,7 @@ def _six(name: str, topology: Topology, rate_per_s: float, found: Sequence[Held]
         f"{_NO_RATES} The rates were chosen for the recommendation; that it is also the fastest in simulation was not. "
         "p95 stands for the paper's standard deviation.",
     )
-    same, pairs = pairs_in_order(found)
+    same, pairs = pairs_in_order([(one.predicted_s, one.measured_s) for one in found])
     table = ", ".join(f"{shown(one.split)} {_time(one.predicted_s)}/{_time(one.measured_s)}" for one in found)
     yield Row(
         f"Fig 7 {name}: predicted and measured times keep the same order",
@@ -113,8 +106,7 @@ def _accuracy(vld: Sequence[Held], fpd: Sequence[Held]) -> Row:
         low[0] > 1 and low[1] > 1 and low[1] > high[0],
         "Holds if every ratio is above 1 and each of FPD's above VLD's. "
         "Underestimates both, but FPD less. In the paper FPD's time is mostly network transfer, which the simulator "
-        "does "
-        "not have; VLD's input is burstier than Poisson, which tells most at the two heavily loaded splits.",
+        "does not have; VLD's input is burstier than Poisson, which tells most at the two heavily loaded splits.",
     )
 
 

@@ -102,10 +102,9 @@ def convergence(name: str, topology: Topology, best: Split, starts: Sequence[Spl
         f"{' and '.join(map(shown, starts))} move once, at minute 14; the best stays; the times end alike",
         told,
         one_move and not any(run.moves for run in runs[best]),
-        f"Holds if every run from a bad start moves once, to the best, and none from the best. Runs of each: "
-        f"{len(seeds)}. T_ra is 14 minutes; our cool-down starts at the first tick, minute 1, so the "
-        "first "
-        f"move may come at 15. Assumed: a window of 14 minutes and a pause of {_PAUSE_S:g} s.",
+        "Holds if every run from a bad start moves once, to the best, and none from the best. Runs of each: "
+        f"{len(seeds)}. T_ra is 14 minutes; our cool-down starts at the first tick, minute 1, so the first move may "
+        f"come at 15. Assumed: a window of 14 minutes and a pause of {_PAUSE_S:g} s.",
     )
 
 
@@ -181,8 +180,7 @@ def one_move_a_change(runs: Sequence[DrsRun]) -> Row:
         2 * len(as_paper) > len(runs),
         "Holds if more than half of the runs move so. "
         f"{_FITTED} Poisson frames; the run ends at minute 40. The third move sees a rate still smoothed over 6 "
-        "minutes and "
-        "adds too little for 18 frames/s: more would follow at minute 41.",
+        "minutes and adds too little for 18 frames/s: more would follow at minute 41.",
     )
 
 
@@ -227,9 +225,8 @@ def _pause(runs: Sequence[DrsRun]) -> Row:
         f"{median(more):.2f} s longer when adding, {median(fewer):.2f} s when removing (medians)",
         median(more) >= 1.5 and median(fewer) <= 1.2,
         "Holds from half of the paper's 3 s up and to twice its 0.6 s. "
-        f"Follows from what is assumed: all stands still {_ADDING_S:g} s when processors come, nothing when they go. A "
-        "pause "
-        "long enough for 3 s would, at w = 3, keep the smoothed time above T_max and add again.",
+        f"Follows from what is assumed: all stands still {_ADDING_S:g} s when processors come, nothing when they go. "
+        "A pause long enough for 3 s would, at w = 3, keep the smoothed time above T_max and add again.",
     )
 
 

@@ -55,8 +55,7 @@ def best_by_trial() -> Iterator[Row]:
         same == len(found),
         "Holds if all four are the paper's. "
         "Fastest split of as many instances by M/M/k, with rates fitted to Fig 15. The paper's last operator gets "
-        "fewer "
-        "instances (11, 8, 6) as the rate grows, which no queue asks for.",
+        "fewer instances (11, 8, 6) as the rate grows, which no queue asks for.",
     )
 
 
@@ -112,9 +111,8 @@ def highest(app: PaperApp) -> Iterator[Row]:
         ours > equal and ours > drs,
         "Holds if more than both. "
         "More than an even number of instances, which stands for the two schedulers that do not choose it; as much as "
-        "DRS, "
-        "which finds a split that keeps up wherever there is one. A reason why DRS should hold less is not in the "
-        "model.",
+        "DRS, which finds a split that keeps up wherever there is one. A reason why DRS should hold less is not in "
+        "the model.",
     )
 
 

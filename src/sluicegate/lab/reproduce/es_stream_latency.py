@@ -91,9 +91,8 @@ def _order(name: str, rate_per_s: float, paper: str, total: int, schemes: Mappin
         es < drs < packed < even,
         "Holds if all four are in that order. "
         f"Simulated queues plus {HOP_S * 1e3:g} ms assumed for each change of node. Assumed: {total} instances for "
-        "all; "
-        "Even and R-Storm get what keeps up and share the rest evenly; DRS is placed as Even. The paper says none of "
-        "this.",
+        "all; Even and R-Storm get what keeps up and share the rest evenly; DRS is placed as Even. The paper says "
+        "none of this.",
     )
 
 

@@ -102,9 +102,8 @@ def nodes(app: PaperApp) -> Row:
         ours[0] < ours[2] < ours[1] and len(set(drs)) == 1 and packed <= min(ours) and packed <= min(drs),
         "Holds if in that order at every rate. "
         "Es-Stream placed anew for each plan, thresholds ours (eta 0.5, phi 0.7). Assumed: DRS has as many processors "
-        "as "
-        "Es-Stream at its most, dealt out in turn by Storm; R-Storm keeps the instances of 1,800 rows/s, as it never "
-        "asks.",
+        "as Es-Stream at its most, dealt out in turn by Storm; R-Storm keeps the instances of 1,800 rows/s, as it "
+        "never asks.",
     )
 
 
@@ -178,8 +177,7 @@ def simulated_move(seed: int) -> Row:
         "Fig 20: counters 9 -> 15 under 1,800 rows/s, 42 MB of state, simulated",
         "not shown",
         f"they stand still for {paused_s:.3f} s; mean latency {means[0] * 1e3:.2f} ms before, {means[1] * 1e3:.0f} ms "
-        "in that "
-        f"second, {means[2] * 1e3:.2f} ms after",
+        f"in that second, {means[2] * 1e3:.2f} ms after",
         None,
         f"{_LINKS} Not judged, as the paper shows no such run.",
     )

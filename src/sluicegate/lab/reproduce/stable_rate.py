@@ -6,10 +6,10 @@ latency is the growth of the rows inside over the rate, which does not need late
 Assumed: rows arrive evenly, tasks take the same time for every row (both as in the paper's set-up: a constant source
 and fixed work), each thread has its own queue and gets rows in turn (shuffle grouping), or with slot-aware routing in
 turn by shares (a low-discrepancy sequence). Threads slow each other by their profiles and by the CPU of their VM: a
-slot is a process that the VM may run on any of its cores, only its memory is limited. Without ``pooled_cpu`` its CPU is
-limited too. Sources, sinks and transfers take no time. A task that gets less than a hundredth of the capacity of one
-thread is assumed to use no CPU: the simulator slows a row by the threads busy when it starts, and a task that is busy
-for microseconds, always at that moment, would slow its neighbour permanently.
+slot is a process that the VM may run on any of its cores, only its memory is limited. Sources, sinks and transfers take
+no time. A task that gets less than a hundredth of the capacity of one thread is assumed to use no CPU: the simulator
+slows a row by the threads busy when it starts, and a task that is busy for microseconds, always at that moment, would
+slow its neighbour permanently.
 """
 
 from __future__ import annotations
@@ -31,16 +31,9 @@ from sluicegate.model.task_profile import profile_of, usage
 from sluicegate.model.traffic import visits
 
 MOST_SLOPE = 0.001
+_WARM_UP_S, _WATCHED_S = 150.0, 600.0
 _SAMPLES = 60
 _NEXT_TO_NOTHING = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class RateTrial:
-    """Duration of the warm-up and of the measurement of a run."""
-
-    warm_up_s: float = 150.0
-    watched_s: float = 600.0
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -62,18 +55,15 @@ def watch(
     placement: Placement,
     rate_per_s: float,
     routing: Routing = Routing.EVEN,
-    trial: RateTrial | None = None,
-    pooled_cpu: bool = True,
 ) -> Seen:
     """Simulate ``placement`` at ``rate_per_s``."""
-    trial = trial or RateTrial()
-    world = _world(topology, placement, rate_per_s, routing, pooled_cpu)
-    advance(world, trial.warm_up_s)
-    step_s = trial.watched_s / _SAMPLES
+    world = _world(topology, placement, rate_per_s, routing)
+    advance(world, _WARM_UP_S)
+    step_s = _WATCHED_S / _SAMPLES
     rows, use = [float(inside(world))], np.zeros((len(placement.slots), 2))
     medians: list[float] = []
     for i in range(1, _SAMPLES + 1):
-        seen = advance(world, trial.warm_up_s + i * step_s)
+        seen = advance(world, _WARM_UP_S + i * step_s)
         rows.append(float(inside(world)))
         use += _slot_use(world) / _SAMPLES
         if seen.sojourn is not None and seen.sojourn.p50_s is not None:
@@ -102,23 +92,22 @@ def stable_per_s(
     step_per_s: float,
     most_per_s: float,
     routing: Routing = Routing.EVEN,
-    pooled_cpu: bool = True,
 ) -> float:
     """The highest stable rate of a placement."""
 
     def stable(rate: float) -> bool:
-        return watch(topology, placement, rate, routing, pooled_cpu=pooled_cpu).stable
+        return watch(topology, placement, rate, routing).stable
 
     return highest_stable(stable, step_per_s, most_per_s)
 
 
-def _world(topology: Topology, placement: Placement, rate_per_s: float, routing: Routing, pooled_cpu: bool) -> World:
+def _world(topology: Topology, placement: Placement, rate_per_s: float, routing: Routing) -> World:
     bare = without_endpoints(topology, placement)
     behaviour = Behaviour(
         service=dict.fromkeys(topology.names, constant()),
         routing=_routed(topology, bare, routing),
         placement=bare,
-        pooled_cpu=pooled_cpu,
+        pooled_cpu=True,
     )
     threads = {name: sum(bare.threads(name).values()) for name in topology.names}
     lighter = _lightened(topology, rate_per_s)
@@ -155,7 +144,7 @@ def without_endpoints(topology: Topology, placement: Placement) -> Placement:
 
 
 def _slot_use(world: World) -> NDArray[np.float64]:
-    """CPU and memory used on each slot now: C and M of the busy threads, capped at the slot."""
+    """CPU and memory used on each slot now: C and M of the busy threads, memory capped at the slot."""
     placement = world.scenario.behaviour.placement
     slots = list(placement.slots) if placement else []
     use = np.zeros((len(slots), 2))
@@ -163,8 +152,7 @@ def _slot_use(world: World) -> NDArray[np.float64]:
     for operator in world.scenario.topology.operators:
         for slot in placement.threads(operator.name) if placement else ():
             use[slots.index(slot)] += usage(profile_of(operator), int(next(groups)["busy"]))
-    pooled = world.scenario.behaviour.pooled_cpu
-    return np.column_stack((use[:, 0] if pooled else np.minimum(use[:, 0], 1.0), np.minimum(use[:, 1], 1.0)))
+    return np.column_stack((use[:, 0], np.minimum(use[:, 1], 1.0)))
 
 
 def _by_vm(placement: Placement, use: NDArray[np.float64]) -> dict[str, float]:

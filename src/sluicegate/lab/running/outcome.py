@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sluicegate.config.typed import goal_from
-from sluicegate.domain import Goal
+from sluicegate.control.planning import proposal_at
+from sluicegate.control.settings import policy_for
+from sluicegate.domain import BatchCosts, Goal, Limits, Topology
 from sluicegate.domain.births import kept_share, quantile_s
 from sluicegate.lab.running.app import Answer, App
 from sluicegate.lab.running.bound import bound_by
-from sluicegate.lab.running.sizing import Records, as_told, processors_for
+from sluicegate.policy.demand import situation_at
 from sluicegate.runlog.batch_log import BatchRecord, Tail, mapped_share
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.controller import Control
@@ -21,6 +23,7 @@ from sluicegate.spark.pipeline.graph import RunningGraph
 from sluicegate.spark.pipeline.runtime import Running
 
 Tick = dict[str, Any]
+Records = Mapping[str, list[BatchRecord]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,3 +150,36 @@ def peak_processors(
         return {}
     topology = as_told(graph.topology(), ticks[-1])
     return processors_for(peak_per_s, graph, control, topology, records, most_tasks)
+
+
+def processors_for(
+    rate_per_s: float,
+    graph: RunningGraph,
+    control: Control,
+    topology: Topology,
+    records: Records,
+    most_tasks: Mapping[str, int] | None = None,
+) -> dict[str, int]:
+    """The policy's allocation for a constant load, with the costs in ``topology`` and the visits in ``records``.
+
+    ``most_tasks`` caps operators that read topics at their number of partitions.
+    """
+    rows_in = sum(r.rows for n in graph.nodes if set(n.reads) & set(graph.sources) or n.source for r in records[n.name])
+    if rate_per_s <= 0 or not rows_in:
+        return {}
+    most = {node.name: node.key_groups for node in graph.nodes if node.stateful}
+    limits = Limits(budget=control.budget, most_of={**most, **(most_tasks or {})})
+    situation = situation_at(topology, rate_per_s, goal_from(list(control.slo)), limits)
+    arrivals = {name: rate_per_s * sum(r.rows for r in found) / rows_in for name, found in records.items()}
+    policy = policy_for("sluicegate", control.timing)
+    return dict(proposal_at(policy, replace(situation, operator_arrivals_per_s=arrivals)).processors)
+
+
+def as_told(topology: Topology, tick: Mapping[str, Any]) -> Topology:
+    """The topology with the operator figures of a controller's tick."""
+    told = tick["operators"]
+    operators = tuple(
+        o.with_figures(told[o.name]["service_per_s"], o.arrival_scv, o.service_scv, BatchCosts(**told[o.name]["batch"]))
+        for o in topology.operators
+    )
+    return topology.with_operators(operators)

@@ -1,7 +1,7 @@
 """Loads an application from a user's Python file: ``sluicegate run app.py``.
 
 The file defines ``pipeline`` (a ``Pipeline``, or a function that returns one), or ``app``, an ``App``, if it also has
-rows and the right answer.
+rows and the right answer. It may import modules that lie beside it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import ModuleType
 
@@ -33,11 +34,29 @@ def app_from(path: Path) -> App:
     sys.modules[name] = module
     by_value: Callable[[ModuleType], None] = cloudpickle.register_pickle_by_value
     by_value(module)
+    folder = path.absolute().parent
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))  # last: no file there stands in for an installed module
+    known = set(sys.modules)
     try:
-        spec.loader.exec_module(module)
-    except Exception as problem:
+        with redirect_stdout(sys.stderr):  # standard output belongs to the command's answer
+            spec.loader.exec_module(module)
+            app, pipeline = getattr(module, "app", None), getattr(module, "pipeline", None)
+            if not isinstance(app, App) and callable(pipeline):
+                pipeline = pipeline()
+    except (Exception, SystemExit) as problem:
         raise BadInput(f"{path} does not load: {type(problem).__name__}: {problem}") from problem
-    return _found(path, getattr(module, "app", None), getattr(module, "pipeline", None))
+    for beside in sorted(sys.modules.keys() - known):
+        if _lies_in(folder, beside):
+            by_value(sys.modules[beside])
+    return _found(path, app, pipeline)
+
+
+def _lies_in(folder: Path, module: str) -> bool:
+    """Whether a module is a file or package of ``folder`` itself, not of an environment that is installed there."""
+    top = folder / module.partition(".")[0]
+    origin = getattr(sys.modules[module], "__file__", None)
+    return origin is not None and (Path(origin) == top.with_suffix(".py") or Path(origin).is_relative_to(top))
 
 
 def _found(path: Path, app: object, pipeline: object) -> App:
@@ -45,8 +64,4 @@ def _found(path: Path, app: object, pipeline: object) -> App:
         return app
     if isinstance(pipeline, Pipeline):
         return App(pipeline.name, lambda: pipeline)
-    if callable(pipeline):
-        made = pipeline()
-        if isinstance(made, Pipeline):
-            return App(made.name, lambda: made)
     raise BadInput(f"{path} defines no pipeline: let it say pipeline = Pipeline(...), see sluicegate run --help")

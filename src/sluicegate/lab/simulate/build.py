@@ -11,7 +11,7 @@ from sluicegate.domain import Edge, Operator, Topology, is_sink
 from sluicegate.lab.simulate import records
 from sluicegate.lab.simulate.agenda import empty_agenda
 from sluicegate.lab.simulate.arrivals import Arrivals
-from sluicegate.lab.simulate.distributions import Distribution
+from sluicegate.lab.simulate.distributions import Distribution, constant
 from sluicegate.lab.simulate.kernel import start_sources
 from sluicegate.lab.simulate.placing import place
 from sluicegate.lab.simulate.records import Net, Records
@@ -110,7 +110,7 @@ def _fit_operator(node: Records, scenario: Scenario, operator: Operator, numbers
         node["pace_s"] = scenario.behaviour.pace_s.get(name, 0.0)
         behaviour = scenario.behaviour
         node["steady_work"] = behaviour.steady_work
-        _fit_times(node, behaviour.batch_noise_of.get(name, behaviour.batch_noise))
+        _fit_times(node, behaviour.batch_noise.get(name, constant()))
 
 
 def _fit_times(node: Records, law: Distribution) -> None:

@@ -19,7 +19,6 @@ import numpy as np
 
 from sluicegate.domain import BatchCosts, Operator, Placement, Topology
 from sluicegate.domain.topology import require, require_number
-from sluicegate.lab.simulate import distributions
 from sluicegate.lab.simulate.arrivals import Arrivals, poisson, renewal
 from sluicegate.lab.simulate.distributions import Distribution, of_scv
 from sluicegate.lab.simulate.microbatch import SPARK_BATCH
@@ -81,8 +80,8 @@ class Behaviour:
     ``capacity``: rows that may wait at each queue of an operator; beyond it its senders are blocked.
     ``placement``: threads on slots, which slow each other by their profiles; with ``pooled_cpu`` threads of a machine
     share all of its CPU, else threads of a slot share its own. ``pace_s``: trigger interval of batches.
-    ``batch_noise``: the factor on a batch's duration; ``batch_noise_of`` the same by operator. With ``steady_work`` it
-    applies only to the overhead of a batch, not to its rows.
+    ``batch_noise``: the factor on a batch's duration; with ``steady_work`` it applies only to the overhead of a batch,
+    not to its rows.
     """
 
     service: Mapping[str, Distribution] = field(default_factory=dict)
@@ -90,8 +89,7 @@ class Behaviour:
     capacity: Mapping[str, int] = field(default_factory=dict)
     placement: Placement | None = None
     pace_s: Mapping[str, float] = field(default_factory=dict)
-    batch_noise: Distribution = field(default_factory=distributions.constant)
-    batch_noise_of: Mapping[str, Distribution] = field(default_factory=dict)
+    batch_noise: Mapping[str, Distribution] = field(default_factory=dict)
     steady_work: bool = False
     pooled_cpu: bool = False
 
@@ -145,7 +143,7 @@ def _batched(operator: Operator, mode: Mode) -> bool:
 
 
 def _check_names(topology: Topology, allocation: Mapping[str, int], behaviour: Behaviour) -> None:
-    by_operator = (behaviour.service, behaviour.routing, behaviour.capacity, behaviour.pace_s, behaviour.batch_noise_of)
+    by_operator = (behaviour.service, behaviour.routing, behaviour.capacity, behaviour.pace_s, behaviour.batch_noise)
     named = (allocation, *by_operator)
     for name in {name for mapping in named for name in mapping}:
         require(name in topology.index, f"unknown operator {name!r}: the topology has {', '.join(topology.names[:8])}")

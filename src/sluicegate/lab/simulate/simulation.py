@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluicegate.domain import Operator, Topology
+from sluicegate.domain.figures import rate
 from sluicegate.domain.topology import require_number
 from sluicegate.lab.simulate.build import build
 from sluicegate.lab.simulate.kernel import advance
@@ -242,10 +243,10 @@ def _troubles(order: Scenario, recording: Recording) -> tuple[str, ...]:
     ]
     if not reasons and order.behaviour.capacity:
         growth = growth_per_s(recording.inside, recording.window_s)
-        rate = recording.added("inputs") / max(recording.measured_s, recording.window_s)
-        chance = 5 * math.sqrt(4 * rate / seconds) + 0.005 * rate
+        let_in_per_s = recording.added("inputs") / max(recording.measured_s, recording.window_s)
+        chance = 5 * math.sqrt(4 * let_in_per_s / seconds) + 0.005 * let_in_per_s
         if growth > chance:
-            reasons.append(f"back-pressure lets less than {rate:.4g} rows/s in: {growth:.4g} rows/s pile up outside")
+            reasons.append(f"back-pressure lets less than {rate(let_in_per_s)} in: {rate(growth)} pile up outside")
     return tuple(reasons)
 
 

@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sluicegate.domain import Observation, Placement, Topology
+from sluicegate.domain import Observation, Topology
 from sluicegate.domain.topology import require, require_number
 from sluicegate.lab.simulate import kernel
 from sluicegate.lab.simulate.build import build
@@ -33,7 +33,6 @@ from sluicegate.lab.simulate.world import (
     put_down,
     rescale,
     set_paces,
-    set_placement,
     set_shares,
 )
 
@@ -93,7 +92,6 @@ def apply(
     *,
     pause_s: float | Mapping[str, float] | None = None,
     startup_s: float = 0.0,
-    placement: Placement | None = None,
     shares: Mapping[str, tuple[float, ...]] | None = None,
     pace_s: Mapping[str, float] | None = None,
 ) -> None:
@@ -102,8 +100,8 @@ def apply(
     If the allocation of an operator equals its running processors nothing is changed, and rescales in progress go on:
     a loop sends this when it wants no change. Failed processors do not count and are replaced.
     ``pause_s`` as a number pauses every operator that changes; by name, those named, changed or not; by default the
-    pause is the time to move an operator's state. A ``placement`` holds from now on; ``shares`` apply to operators with
-    one queue per instance, ``pace_s`` to operators in batches.
+    pause is the time to move an operator's state. ``shares`` apply to operators with one queue per instance,
+    ``pace_s`` to operators in batches.
     """
     require_number(startup_s, "startup_s")
     names = {*allocation, *(shares or {}), *(pace_s or {}), *(pause_s if isinstance(pause_s, Mapping) else ())}
@@ -118,8 +116,6 @@ def apply(
     if isinstance(pause_s, Mapping):
         for name in sorted(pause_s.keys() - {growth.operator for growth in world.growths}):
             pause(world, name, pause_s[name])
-    if placement is not None:
-        set_placement(world, placement)
     _make_due_changes(world)
 
 

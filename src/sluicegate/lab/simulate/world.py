@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sluicegate.domain import Placement
-from sluicegate.domain.topology import require, require_number
+from sluicegate.domain.topology import require_number
 from sluicegate.lab.simulate import rescaling
 from sluicegate.lab.simulate.observing import Mark
 from sluicegate.lab.simulate.placing import place, thread_per_s
@@ -166,14 +165,6 @@ def set_paces(world: World, pace_s: Mapping[str, float]) -> None:
     for name, pace in pace_s.items():
         require_number(pace, f"pace of {name!r}")
         world.net.nodes["pace_s"][world.index(name)] = pace
-
-
-def set_placement(world: World, placement: Placement) -> None:
-    """Place threads on these slots from now on; processors that are still starting are placed when they start."""
-    for name in world.scenario.topology.names:
-        require(bool(placement.threads(name)), f"{name!r} has no placed thread: place every operator")
-    world.scenario = replace(world.scenario, behaviour=replace(world.scenario.behaviour, placement=placement))
-    world.net = place(world.net, world.scenario, placement)
 
 
 def _fit_batches(world: World, name: str) -> None:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sluicegate.domain import Limits, Proposal, Situation
+from sluicegate.domain.figures import rate
 from sluicegate.domain.topology import require, require_number
 from sluicegate.errors import Infeasible
 from sluicegate.model.stations import KEEPS_UP, Counts, Stations
@@ -271,7 +272,7 @@ def explain(stations: Stations, k: Counts, running: Mapping[str, int] | None = N
     mean, busy = stations.mean_s(k).tolist(), (stations.offered / k).tolist()
     arrivals, service = laws.arrivals_per_s.tolist(), laws.service_per_s.tolist()
     return tuple(
-        f"{stations.names[i]}: {counts[i]} processors carry {arrivals[i]:,.6g} rows/s at {service[i]:,.6g} rows/s "
+        f"{stations.names[i]}: {counts[i]} processors carry {rate(arrivals[i])} at {rate(service[i])} "
         f"each ({busy[i]:.0%} busy), E[T] {mean[i]:.4g} s"
         for i in changed
     )

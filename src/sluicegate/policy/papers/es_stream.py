@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from sluicegate.domain import Operator, Proposal, Situation, is_source
+from sluicegate.domain.figures import rate
 from sluicegate.domain.topology import require, require_number
 from sluicegate.model.marginal import BestServers, best_servers
 from sluicegate.policy.papers.backup import BackupRule, backup_paces
@@ -140,18 +141,18 @@ class EsStream:
 
     def _due(self, memory: EsStreamMemory | None, situation: Situation) -> tuple[bool, str]:
         if memory is None or set(memory.wanted) != set(situation.topology.names):
-            return True, f"first plan of these operators, for {situation.arrivals_per_s:,.4g} rows/s"
+            return True, f"first plan of these operators, for {rate(situation.arrivals_per_s)}"
         waited = situation.now_s - memory.adjusted_at_s
         change = _change(memory.rate_per_s, situation.arrivals_per_s)
-        rate = f"input {memory.rate_per_s:,.4g} -> {situation.arrivals_per_s:,.4g} rows/s ({change:+.0%})"
+        moved = f"input {rate(memory.rate_per_s)} -> {rate(situation.arrivals_per_s)} ({change:+.0%})"
         if abs(change) > self.trigger:
             if waited >= self.changing_s:
-                return True, f"{rate}, beyond {self.trigger:.0%}"
-            return False, f"held: {rate}, but {waited:.3g} s of {self.changing_s:g} s passed since the last adjustment"
+                return True, f"{moved}, beyond {self.trigger:.0%}"
+            return False, f"held: {moved}, but {waited:.3g} s of {self.changing_s:g} s passed since the last adjustment"
         name, drift = self._largest_drift(memory, situation)
         if abs(drift) > self.trigger and waited >= self.stable_s:
-            return True, f"{rate}, but the load of {name} is {drift:+.0%} off its plan, beyond {self.trigger:.0%}"
-        return False, f"held: {rate}, within {self.trigger:.0%}"
+            return True, f"{moved}, but the load of {name} is {drift:+.0%} off its plan, beyond {self.trigger:.0%}"
+        return False, f"held: {moved}, within {self.trigger:.0%}"
 
     def _largest_drift(self, memory: EsStreamMemory, situation: Situation) -> tuple[str, float]:
         offered = _offered(situation)
@@ -161,7 +162,7 @@ class EsStream:
 
     def _explain(self, situation: Situation, name: str, arrivals_per_s: float, best: BestServers) -> str:
         operator = situation.topology.operator(name)
-        load = f"{arrivals_per_s:,.4g} rows/s at {operator.service_per_s:,.4g} rows/s each"
+        load = f"{rate(arrivals_per_s)} at {rate(operator.service_per_s)} each"
         if not best.keeps_up:
             return f"{name}: {best.servers:,} instances cannot keep up with {load}; lower the rate or speed it up"
         last = (

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sluicegate.domain import Bundle, Proposal, Situation
+from sluicegate.domain.figures import rate
 from sluicegate.policy.allotment import Packer, Part, Want, propose, spare_threads, whole_units
 
 
@@ -48,7 +49,7 @@ Bundle(operator='blob', threads=1, cpu=0.035, memory=0.12, full=False))
         carried += rest
     bundles += spare_threads(want, len(bundles))
     how = (
-        f"{want.operator}: {want.arrivals_per_s:.4g}/s by {len(bundles)} threads of {one.rate_per_s:.4g}/s, "
+        f"{want.operator}: {rate(want.arrivals_per_s)} by {len(bundles)} threads of {rate(one.rate_per_s)}, "
         f"each {one.cpu:.1%} CPU and {one.memory:.1%} memory of a slot"
     )
     return Part(bundles, min(carried, want.arrivals_per_s), how)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sluicegate.domain import Bundle, ProfilePoint, Proposal, Situation
+from sluicegate.domain.figures import rate
 from sluicegate.model.task_profile import best_within, fewest_threads, peak, usage, usage_at
 from sluicegate.policy.allotment import Packer, Part, Want, propose, spare_threads, whole_units
 
@@ -63,7 +64,7 @@ def _partial(want: Want, rest_per_s: float, left: int) -> tuple[Bundle, float]:
 def _how(want: Want, top: ProfilePoint, full: int, bundles: tuple[Bundle, ...]) -> str:
     others = bundles[full:]
     return (
-        f"{want.operator}: {want.arrivals_per_s:.4g}/s by {full} full slots of {top.threads} threads "
-        f"({top.rate_per_s:.4g}/s each) and {sum(b.threads for b in others)} threads with "
+        f"{want.operator}: {rate(want.arrivals_per_s)} by {full} full slots of {top.threads} threads "
+        f"({rate(top.rate_per_s)} each) and {sum(b.threads for b in others)} threads with "
         f"{sum(b.cpu for b in others):.1%} CPU, {sum(b.memory for b in others):.1%} memory of a slot"
     )

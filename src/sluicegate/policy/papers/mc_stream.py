@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sluicegate.domain import Operator, Proposal, Situation
+from sluicegate.domain.figures import rate
 from sluicegate.domain.topology import require, require_number
 from sluicegate.model import erlang, microbatch
 from sluicegate.policy.papers.mc_trial import InstanceTrial, Measurement
@@ -108,26 +109,27 @@ class McStream:
         fresh, why = self.instances(situation, trial)
         known = memory if memory is not None and set(memory.wanted) == set(fresh) else McStreamMemory({}, {})
         wanted, shares, reasons = dict(fresh), dict(known.shares), [*tried, why]
-        for name in situation.topology.names:
-            queues = _queues(situation, name)
-            if not queues:
-                continue
-            asked = redirect(queues, self.bounds)
+        found = {name: _queues(situation, name) for name in situation.topology.names}
+        asked = {name: redirect(queues, self.bounds) for name, queues in found.items() if queues}
+        for name, one in asked.items():
             if name in known.wanted and (trial is None or trial.done):
                 have = situation.running.get(name, known.wanted[name])
                 # the running number has not changed since the last plan: that plan is still pending and is kept
                 kept = known.wanted[name] if known.ran.get(name) == have else have
-                wanted[name] = fresh[name] if asked.resize else kept
-                reasons.append(f"{name}: {asked.reason}: {have} -> {wanted[name]} instances")
+                wanted[name] = fresh[name] if one.resize else kept
+                reasons.append(f"{name}: {one.reason}: {have} -> {wanted[name]} instances")
+        proposal = proposal_within(wanted, tuple(reasons), situation, _keeps_up(fresh, situation))
+        redirected = []
+        for name, one in asked.items():
             if name in shares and equally_fast(situation.observation.of(name).instance_per_s):
                 del shares[name]
-                reasons.append(f"{name}: its instances are equally fast again: rows in equal shares")
-            elif asked.shares is not None and len(asked.shares) == wanted[name]:
-                shares[name] = asked.shares
-                reasons.append(_redirected(situation.topology.operator(name), asked))
-        proposal = proposal_within(wanted, tuple(reasons), situation, _keeps_up(fresh, situation))
+                redirected.append(f"{name}: its instances are equally fast again: rows in equal shares")
+            elif one.shares is not None and len(one.shares) == proposal.processors[name]:  # of those the limits allow
+                shares[name] = one.shares
+                redirected.append(_redirected(situation.topology.operator(name), one))
         shares = {name: share for name, share in shares.items() if len(share) == proposal.processors[name]}
-        return McStreamMemory(wanted, shares, dict(situation.running), trial), replace(proposal, shares=shares)
+        memory = McStreamMemory(wanted, shares, dict(situation.running), trial)
+        return memory, replace(proposal, shares=shares, reasons=(*proposal.reasons, *redirected))
 
     def _tried(
         self, memory: McStreamMemory | None, situation: Situation
@@ -153,19 +155,19 @@ class McStream:
         topology = situation.topology
         load = {o.name: self._load_per_s(situation, o) for o in topology.operators}
         demand = {o.name: min(load[o.name] / o.service_per_s, _MOST_DEMAND) for o in topology.operators}
+        # c/p of a vertex: Eq 9 keeps it in one proportion to the instances.
+        relative = {name: demand[name] / self.capacity_of.get(name, 1.0) for name in topology.names}
         first = _first(situation)
-        if first is None:
+        if first is None or not relative[first]:  # a load may be so small that its demand rounds to nothing
             return dict.fromkeys(topology.names, 1), "no rows arrive: one instance each"
         vertex = topology.operator(first)
         m_1 = trial.m if trial is not None else self._first_instances(vertex, load[first])
-        # c/p of a vertex: Eq 9 keeps it in one proportion to the instances.
-        relative = {name: demand[name] / self.capacity_of.get(name, 1.0) for name in topology.names}
         wanted = {name: max(1, _round_up(m_1 * (relative[name] / relative[first]))) for name in topology.names}
         stop = f"one more gains less than {self.least_gain:.1%}" if m_1 < _MOST else "where the search ends"
         stop = stop if trial is None else "as the trial has it"
         return {**wanted, first: m_1}, (
-            f"{first}: {m_1:,} instances for {load[first]:,.4g} rows/s at {vertex.service_per_s:,.4g} "
-            f"rows/s each, {stop}; the others in proportion to their demand"
+            f"{first}: {m_1:,} instances for {rate(load[first])} at {rate(vertex.service_per_s)} "
+            f"each, {stop}; the others in proportion to their demand"
         )
 
     def _load_per_s(self, situation: Situation, vertex: Operator) -> float:

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sluicegate.domain.figures import rate
+
 _OTHER_LOAD = 0.2
 _ERRORS = 2.0
 """Standard errors by which two means have to differ. At half, every sixth comparison of equals finds a difference."""
@@ -182,4 +184,4 @@ def _other(rate_per_s: float, before_per_s: float) -> bool:
 
 def _told(seen: Measurement) -> str:
     latency = "" if seen.latency_s is None else f", mean latency {seen.latency_s:.3g} s"
-    return f"{seen.throughput_per_s or 0.0:,.4g} rows/s{latency}"
+    return f"{rate(seen.throughput_per_s or 0.0)}{latency}"

@@ -22,6 +22,7 @@ import math
 from dataclasses import dataclass, replace
 
 from sluicegate.domain import Forecast, Limits, Proposal, Situation, Topology
+from sluicegate.domain.figures import rate
 from sluicegate.domain.topology import require
 from sluicegate.model.mst import LARGEST, MstModel, choose_model
 from sluicegate.model.traffic import visits
@@ -169,7 +170,7 @@ class Uncertainty:
         machines, reached = judged.fewest(demand.rate_per_s, self.rho, demand.variance, most)
         reasons = [self._reason(judged, machines, demand, most if not reached else None)]
         if sample is not None:
-            reasons.append(f"learned online: {sample[0]} machines sustained {sample[1]:.4g} rows/s")
+            reasons.append(f"learned online: {sample[0]} machines sustained {rate(sample[1])}")
         if self.training is not None:
             reasons.append(self._curve(model, learned))
         if self.slots_per_node is not None:
@@ -200,13 +201,13 @@ class Uncertainty:
         counted = "counted" if self.aware else "not counted by this policy"
         return (
             f"model {model.form} ({how}), fitted to {model.samples.number} samples of {sizes} machines, {learned} of"
-            f" them learned online; its sd of {model.sd_per_s:.3g} rows/s is {counted}"
+            f" them learned online; its sd of {rate(model.sd_per_s)} is {counted}"
         )
 
     def _reason(self, judged: MstModel, machines: int, demand: Demand, short_of: int | None) -> str:
-        sustained = f"{judged.mean_per_s(machines):.4g} rows/s (sd {judged.sd_per_s:.3g})"
+        sustained = f"{rate(judged.mean_per_s(machines))} (sd {rate(judged.sd_per_s)})"
         probability = judged.probability(machines, demand.rate_per_s, demand.variance)
-        load = f"{demand.rate_per_s:.4g} rows/s ({demand.origin})"
+        load = f"{rate(demand.rate_per_s)} ({demand.origin})"
         if short_of is None:
             return (
                 f"{machines} machines sustain {sustained}, above {load}"
@@ -231,7 +232,7 @@ def cycle_peak(forecast: Forecast, startup_steps: int, cycle_steps: int) -> Dema
     cycle = slice(first, max(first + 1, startup_steps - 1 + cycle_steps))
     mean, sd = forecast.mean_per_s[cycle], forecast.sd_per_s[cycle]
     h = int((mean + 2 * sd).argmax())
-    origin = f"forecast {first + h + 1} steps ahead, sd {sd[h]:.3g} rows/s"
+    origin = f"forecast {first + h + 1} steps ahead, sd {rate(sd[h])}"
     return Demand(max(0.0, float(mean[h])), float(sd[h]) ** 2, origin)
 
 

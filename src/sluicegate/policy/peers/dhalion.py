@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sluicegate.domain import Proposal, Situation
+from sluicegate.domain.figures import rate
 from sluicegate.domain.topology import require, require_number
 from sluicegate.policy.peers.readings import arrivals_of, running_of, whole
 from sluicegate.policy.within_limits import proposal_within
@@ -133,8 +134,8 @@ class Dhalion:
             wrong = failed.get(name)
             if wrong and fewer <= wrong.size and arrivals[name] >= self.as_high * wrong.arrivals_per_s:
                 reasons.append(
-                    f"{name}: {wrong.size} were not enough at {wrong.arrivals_per_s:g} rows/s, now {arrivals[name]:g}"
-                    f" rows/s: {have} kept"
+                    f"{name}: {wrong.size} were not enough at {rate(wrong.arrivals_per_s, 6)}, now "
+                    f"{rate(arrivals[name], 6)}: {have} kept"
                 )
                 continue
             wanted[name] = fewer

@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sluicegate.domain import Proposal, Situation
+from sluicegate.domain.figures import rate
 from sluicegate.domain.topology import require_number
 from sluicegate.policy.peers.readings import arrivals_of, propagated_of, service_of, whole
 from sluicegate.policy.within_limits import proposal_within
@@ -57,7 +58,7 @@ class Ds2:
             true_per_s = service_of(situation, name)
             wanted[name] = max(1, whole(arrivals[name] / true_per_s * (1 + self.margin)))
             reasons.append(
-                f"{name}: {arrivals[name]:g} rows/s / {true_per_s:g} rows/s each x {1 + self.margin:g}: {wanted[name]}"
+                f"{name}: {rate(arrivals[name], 6)} / {rate(true_per_s, 6)} each x {1 + self.margin:g}: {wanted[name]}"
             )
         return None, proposal_within(wanted, tuple(reasons), situation, feasible=not topology.has_loop)
 

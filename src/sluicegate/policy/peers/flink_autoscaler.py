@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from sluicegate.domain import Edge, Proposal, Situation, Topology, is_source
+from sluicegate.domain.figures import rate
 from sluicegate.domain.topology import require, require_number
 from sluicegate.model.traffic import visits
 from sluicegate.policy.peers.readings import running_of, service_of, whole
@@ -149,19 +150,19 @@ def _rates_per_s(memory: FlinkMemory, topology: Topology) -> dict[str, float]:
 
 
 def _recommended(
-    settings: FlinkAutoscaler, memory: FlinkMemory, name: str, rate: float, backlog_rows: float
+    settings: FlinkAutoscaler, memory: FlinkMemory, name: str, rate_per_s: float, backlog_rows: float
 ) -> tuple[int, str]:
     """The size by the formula (within the band: the current one), and the reason."""
     have = memory.running[name]
     true_per_s = sum([sample.service_per_s[name] for sample in memory.samples]) / len(memory.samples)
     catch_up = backlog_rows / settings.catch_up_s
     capacity = have * true_per_s
-    low, high = catch_up + rate / settings.utilisation_most, catch_up + rate / settings.utilisation_least
+    low, high = catch_up + rate_per_s / settings.utilisation_most, catch_up + rate_per_s / settings.utilisation_least
     if low * (1 - _ROUNDING) <= capacity <= high * (1 + _ROUNDING):
-        return have, f"{capacity:g} rows/s are between {low:g} and {high:g} rows/s: {have} kept"
-    target = catch_up + rate * settings.restart_s / settings.catch_up_s + rate / settings.utilisation_target
+        return have, f"{rate(capacity, 6)} are between {rate(low, 6)} and {rate(high, 6)}: {have} kept"
+    target = catch_up + rate_per_s * settings.restart_s / settings.catch_up_s + rate_per_s / settings.utilisation_target
     asked = whole(target / true_per_s)
-    return asked, f"{target:g} rows/s / {true_per_s:g} rows/s each: {asked}"
+    return asked, f"{rate(target, 6)} / {rate(true_per_s, 6)} each: {asked}"
 
 
 def _noted(settings: FlinkAutoscaler, before: Fewer | None, now_s: float, size: int) -> Fewer:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluicegate.domain import Proposal, Situation
+from sluicegate.domain.figures import rate
 from sluicegate.domain.topology import require, require_number
 from sluicegate.policy.peers.readings import fewest_for
 from sluicegate.policy.within_limits import proposal_within
@@ -56,7 +57,7 @@ class Hindsight:
     def propose(self, memory: None, situation: Situation) -> tuple[None, Proposal]:
         peak = self._peak_per_s(situation.now_s)
         wanted = fewest_for(peak, situation.topology)
-        reason = f"the coming {self.window_steps * self.step_s:g} s will peak at {peak:g} rows/s"
+        reason = f"the coming {self.window_steps * self.step_s:g} s will peak at {rate(peak, 6)}"
         return None, proposal_within(wanted, (reason,), situation)
 
     def _peak_per_s(self, now_s: float) -> float:

@@ -14,6 +14,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 from sluicegate.domain import Proposal, Situation
+from sluicegate.domain.figures import rate
 from sluicegate.domain.topology import require, require_number
 from sluicegate.policy.peers.readings import fewest_for
 from sluicegate.policy.spread import spread
@@ -71,8 +72,8 @@ class RecentPeak:
         demand = peak * (1 + self.margin)
         wanted = self._sized(demand, situation)
         reason = (
-            f"the largest of {self.window_steps * self.step_s:g} s is {peak:g} rows/s, x {1 + self.margin:g}"
-            f" = {demand:g} rows/s: {sum(wanted.values())} processors"
+            f"the largest of {self.window_steps * self.step_s:g} s is {rate(peak, 6)}, x {1 + self.margin:g}"
+            f" = {rate(demand, 6)}: {sum(wanted.values())} processors"
         )
         return seen_all, proposal_within(wanted, (reason,), situation)
 

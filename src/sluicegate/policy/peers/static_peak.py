@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sluicegate.domain import Proposal, Situation
+from sluicegate.domain.figures import rate
 from sluicegate.domain.topology import require_number
 from sluicegate.policy.peers.readings import fewest_for
 from sluicegate.policy.within_limits import proposal_within
@@ -55,7 +56,7 @@ class StaticPeak:
 
     def propose(self, memory: Sized | None, situation: Situation) -> tuple[Sized | None, Proposal]:
         sized = memory or self._sized(situation)
-        reason = f"sized once for a peak of {sized.peak_per_s:g} rows/s: {sum(sized.processors.values())} processors"
+        reason = f"sized once for a peak of {rate(sized.peak_per_s, 6)}: {sum(sized.processors.values())} processors"
         return sized, proposal_within(sized.processors, (reason,), situation)
 
     def _sized(self, situation: Situation) -> Sized:

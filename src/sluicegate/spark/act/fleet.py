@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +38,8 @@ _NODES_EVERY_S = 10.0
 _DISTURBED_S = 5.0
 """Batches that begin within this time after an executor started or warmed up are still slower than usual."""
 _STALE_S = 30.0
+_TELLS_EVERY_S = 10.0
+"""How often a fleet reports while one step takes long, as the start of a node may; less than ``_STALE_S``."""
 _STARTUPS = 5
 """The start-up time is the median of this many: with one, a single slow start would decide the next move."""
 
@@ -71,17 +74,23 @@ class Fleet:
         self._again_s = self._nodes_again_s = self._not_before_s = 0.0
         self._nodes: tuple[NodeSeen, ...] | None = None
         self._ended, self._complete = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run, name="sluicegate-fleet", daemon=True)
+        self._reported_s, self._reporting = -math.inf, threading.Lock()
+        self._threads = tuple(
+            threading.Thread(target=does, name="sluicegate-fleet", daemon=True)
+            for does in (self._run, self._keep_telling)
+        )
 
     def __enter__(self) -> Fleet:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ended.set()
-        self._thread.join(timeout=60)
+        for thread in self._threads:
+            thread.join(timeout=60)
 
     def wait_until_complete(self, timeout_s: float) -> bool:
         """Wait until a later step finds as many warm executors as requested; returns whether that was in time."""
@@ -101,25 +110,31 @@ class Fleet:
                     self._report(*self._last)  # so that the controller sees the reason
                     self._say(None, f"{self._problem}; tried again in {_AGAIN_AFTER_S:g} s")
 
+    def _keep_telling(self) -> None:
+        """Report the executors while a step takes long: without a report none would be known to the controller."""
+        while not self._ended.wait(_EVERY_S) and self._threads[0].is_alive():
+            if self._counted is not None and time.monotonic() - self._reported_s >= _TELLS_EVERY_S:
+                with contextlib.suppress(SluicegateError, OSError, Py4JError):  # a step says what is wrong
+                    here = [executor for executor in self._ends.executors.all() if not executor.draining]
+                    warm = {executor.id for executor in self._last[1]}
+                    self._report(here, [executor for executor in here if executor.id in warm])
+
     def step(self, now_s: float) -> None:
         """Read the plan once, request what is missing, and report."""
         ends, plan = self._ends, self._ends.plan.read()
         have = ends.executors.count()
-        # before the first decision: the minimum, which the session was started with
-        want = self._shape.within(plan.executors if plan.executors is not None else self._shape.least)
+        want = self._wanted(plan)
         self._look_at_nodes(now_s)
         if want > have and (want != self._requested or now_s >= self._again_s):
             if self._requested is not None and want != self._requested:
                 self._asked_s = now_s  # start-up time includes the node's; the initial executors have nodes already
             self._more_nodes(plan, now_s)
             self._resize(plan, want, have, now_s)
-        elif want < have or self._requested is None:
+        elif want < have or want != self._requested:  # also if as many as there are: what is still to come is withdrawn
             self._asked_s = None
             self._resize(plan, want, have, now_s)
             ends.executors.wait_for(want, timeout_s=60.0)
             self._nodes_again_s = now_s
-        elif want == have and want != self._requested:
-            self._requested, self._problem = want, ""
         if want <= have:
             self._fewer_nodes(plan, now_s)
         here = [executor for executor in ends.executors.all() if not executor.draining]
@@ -136,6 +151,12 @@ class Fleet:
         else:
             self._problem = ""
             self._complete.set()
+
+    def _wanted(self, plan: PlanInForce) -> int:
+        """The executors of the plan or, if it names none, those requested last: first what the session started with."""
+        if plan.executors is not None:
+            return self._shape.within(plan.executors)
+        return self._shape.least if self._requested is None else self._requested
 
     def _started(self, plan: PlanInForce, took_s: float) -> None:
         """Record the start-up time of a request whose executors are all warm."""
@@ -203,7 +224,9 @@ class Fleet:
             startup_s,
             len(self._startups),
         )
-        write_whole(self._seen, json.dumps({"at_s": round(time.time(), 3), **asdict(seen)}))
+        with self._reporting:
+            write_whole(self._seen, json.dumps({"at_s": round(time.time(), 3), **asdict(seen)}))
+            self._reported_s = time.monotonic()
 
     def _say(self, plan: PlanInForce | None, text: str, **counts: float) -> None:
         line = {"at_s": round(time.time(), 3), "what": text, "decision": plan.decision if plan else None, **counts}

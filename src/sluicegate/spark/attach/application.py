@@ -14,7 +14,7 @@ from sluicegate.runlog.batch_log import DAMAGE
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.attach.files import FilesSeen
-from sluicegate.spark.attach.options import Options, unknown
+from sluicegate.spark.attach.options import Options, plain_name, unknown
 from sluicegate.spark.observe.node_loads import ExecutorLoad, nodes_of
 from sluicegate.spark.pipeline.graph import Node, RunningGraph
 
@@ -50,7 +50,10 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One streaming query. ``partitions`` is the upper bound of its tasks if it is stateful."""
+    """One streaming query. ``partitions`` is the upper bound of its tasks if it is stateful.
+
+    ``promised_as`` is the name whose promise it has: queries of one name in two sessions differ in ``name`` only.
+    """
 
     name: str
     active: bool
@@ -59,6 +62,7 @@ class Query:
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     checkpoint: str = "CHECKPOINT"
+    promised_as: str = ""
 
     def graph(self, application: str) -> RunningGraph:
         """The query as a pipeline of one operator, which is what the loop plans for."""
@@ -84,6 +88,7 @@ def _query(node: Mapping[str, Any]) -> Query:
         tuple(node["reads"]),
         tuple(node["writes"]),
         str(node.get("checkpoint") or "CHECKPOINT"),
+        plain_name(given) if (given := str(node.get("given") or "").strip()) else str(node["name"]),
     )
 
 

@@ -13,7 +13,6 @@ import math
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -37,12 +36,11 @@ from sluicegate.spark.attach.latency import ASSUMED
 from sluicegate.spark.attach.observing import Planned
 from sluicegate.spark.attach.options import NO_PROMISE
 from sluicegate.spark.controller import Control, control_document
-from sluicegate.spark.documents import decision_document, tick_document
-from sluicegate.spark.looks import Looks
+from sluicegate.spark.documents import MOST_LOG_BYTES, decision_document, tick_document
+from sluicegate.spark.looks import tick_until
 from sluicegate.spark.pipeline.graph import RunningGraph
 from sluicegate.spark.what_if import WhatIf
 
-_MOST_LOG_BYTES = 8_000_000
 _SETTLE_S = 20.0
 
 
@@ -60,6 +58,7 @@ class AttachController:
         self._needed = 0
         self._left_s = -math.inf
         self._written: dict[str, dict[str, object]] = {}
+        self._text: str | None = None
         self._told: tuple[int | None, int] | None = None
         self._sojourn: dict[str, float | None] | None = None
         self.acts = application.touches and not self._options.observes_only
@@ -178,11 +177,17 @@ class AttachController:
         self._planned = {**kept, **planned}
         operators = {name: asdict(OperatorPlan(one.processors)) for name, one in kept.items()}
         operators |= {name: self.lanes[name].document(one.processors, awaited) for name, one in planned.items()}
-        if operators == self._written and executors == self._executors:
+        if operators == self._written and executors == self._executors and not self._overwritten():
             return
         self._version, self._executors, self._written = self._version + 1, executors, operators
         document = {"version": self._version, "operators": operators, "executors": executors or 0}
-        write_whole(self._layout.plan, json.dumps(document))
+        self._text = json.dumps(document)
+        write_whole(self._layout.plan, self._text)
+
+    def _overwritten(self) -> bool:
+        """Whether the plan file has other text; if it was removed, Spark runs as usual until the next change."""
+        found = read_if_there(self._layout.plan, errors="replace")
+        return self._text is not None and found is not None and found != self._text
 
     def _log(self, now_s: float, ground: ApplicationGround, wanted: int | None, moved: Change | None) -> None:
         told = [lane for lane in self.lanes.values() if lane.decision is not None]
@@ -194,14 +199,14 @@ class AttachController:
                 document["changes"] = [*_list(document["changes"]), asdict(moved)]
                 document["reasons"] = [*_list(document["reasons"]), moved.reason]
             document["executors"] = wanted
-            append_line(self._layout.decisions, json.dumps(document), _MOST_LOG_BYTES)
+            append_line(self._layout.decisions, json.dumps(document), MOST_LOG_BYTES)
         if ground.executors is not None and (wanted, ground.executors) != self._told:
             said = f"{ground.executors} executors" + (f", {wanted} wanted" if wanted is not None else "")
             line = {"at_s": round(now_s, 3), "what": said, "executors": ground.executors, "wanted": wanted}
-            append_line(self._layout.fleet, json.dumps(line), _MOST_LOG_BYTES)
+            append_line(self._layout.fleet, json.dumps(line), MOST_LOG_BYTES)
             self._told = (wanted, ground.executors)
         tick = {**self._tick(now_s, ground, told), **self._topics(now_s), **self._advice(ground)}
-        append_line(self._layout.ticks, json.dumps(tick), _MOST_LOG_BYTES)
+        append_line(self._layout.ticks, json.dumps(tick), MOST_LOG_BYTES)
         if len(told) == 1:
             self._what_if.renew(told[0].state, told[0].state.situation, now_s)
 
@@ -230,7 +235,7 @@ class AttachController:
         ]
         if len(parts) == 1:
             return parts[0]
-        promised = [lane.observer for lane in lanes if lane.name not in self._options.own_slo]
+        promised = [lane.observer for lane in lanes if lane.query.promised_as not in self._options.own_slo]
         ages = [age for observer in promised for age in observer.ages]
         rows = sum(weight for _, weight in ages)
         if not any(observer.sojourn for observer in promised):
@@ -320,19 +325,16 @@ def alone(layout: Layout) -> Iterator[None]:
 def run(layout: Layout, parent: int | None) -> None:
     """Tick until the application's driver has ended."""
     application = Application.read(layout)
-    made = application.options.folder is None
-    with alone(layout), registered(layout.folder, application.name, temporary=made):
-        controller = AttachController(layout, application)
-        if not queries_in(layout):  # after a restart queries are already running: do not delay the first tick
-            controller.rehearse()
-        looks = Looks(application.options.interval_s)
-        while parent is None or os.getppid() == parent:
-            controller.step(time.time())
-            if step_s := looks.wait():
-                sys.stderr.write(
-                    f"sluicegate: the clock was set by {step_s:+.0f} s: earlier measurements are discarded\n"
-                )
-                controller = AttachController(layout, application)
+    temporary = application.options.folder is None
+    with alone(layout), registered(layout.folder, application.name, temporary=temporary):
+
+        def made() -> AttachController:
+            controller = AttachController(layout, application)
+            if not queries_in(layout):  # after a restart queries are already running: do not delay the first tick
+                controller.rehearse()
+            return controller
+
+        tick_until(lambda: parent is not None and os.getppid() != parent, application.options.interval_s, made)
 
 
 def main() -> None:

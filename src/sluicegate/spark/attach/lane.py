@@ -9,11 +9,13 @@ import numpy as np
 
 from sluicegate.control import loop
 from sluicegate.control.loop import LoopState
+from sluicegate.control.read_limit import most_rows
 from sluicegate.domain import Decision, Limits, Observation, Refusal, Rescale
+from sluicegate.domain.figures import rate
 from sluicegate.policy.demand import stations_of
 from sluicegate.policy.sharing import Claim
 from sluicegate.runlog.layout import Layout
-from sluicegate.runlog.plan_file import OperatorPlan
+from sluicegate.runlog.plan_file import USUAL_MOST_ROWS, OperatorPlan
 from sluicegate.spark.attach.application import Application, ApplicationGround, Query
 from sluicegate.spark.attach.observing import Planned, QueryObserver
 from sluicegate.spark.attach.options import Options
@@ -25,6 +27,9 @@ _FINER = 4
 """Tasks per processor while executors are starting. At half, a new executor finds fewer tasks to take over; at double,
 batches pay the overhead of more tasks."""
 _NEVER_FOLLOWED = 2
+_TRIED_AGAIN_S = 600.0
+"""After which a query that did not follow gets one plan more: the driver leaves tasks to Spark only for a while if it
+was slow. Half, double: such a query follows its load again a few minutes sooner or later."""
 _MOSTLY_READING = 0.5
 _WAITS = {"mean": 0.5, "p50": 0.5, "p95": 0.95, "p99": 0.99}
 """How much of a trigger interval a row waits for its batch, by what the promise bounds."""
@@ -39,6 +44,7 @@ class Lane:
     ``promised``: it has an SLO, so its tasks may be moved. ``stuck`` counts plans that its stages did not follow.
     ``spreads``: its source is read in more tasks than it provides. This stays on once begun, because the work then
     appears in the stages behind the source. ``cut`` is the number of tasks per batch in the plan in force.
+    ``stuck_s``: when it last did not follow.
     """
 
     query: Query
@@ -47,6 +53,7 @@ class Lane:
     promised: bool
     options: Options
     stuck: int = 0
+    stuck_s: float = -math.inf
     spreads: bool = False
     cut: int = 0
     pace_s: float = 0.0
@@ -57,7 +64,7 @@ class Lane:
     @classmethod
     def of(cls, layout: Layout, application: Application, query: Query, budget: int, moves_executors: bool) -> Lane:
         options = application.options
-        slo = options.slo_of(query.name)
+        slo = options.slo_of(query.promised_as)
         control = Control(
             options.policy,
             slo,
@@ -205,9 +212,12 @@ class Lane:
         It counts as ``stuck`` only if the tasks did not follow; if only executors lack, they are requested again.
         """
         planned, seen, last = self.planned, self.seen, self.observer.last
+        if self.stuck >= _NEVER_FOLLOWED and now_s - self.stuck_s > _TRIED_AGAIN_S:
+            self.stuck = _NEVER_FOLLOWED - 1
         if planned is None or seen is None or last is None or seen.rescaling or self.running == planned.processors:
             return
-        self.stuck += int(last["tasks"]) > max(planned.processors, self.cut)  # fewer: the batch had no more to read
+        if int(last["tasks"]) > max(planned.processors, self.cut):  # fewer: the batch had no more to read
+            self.stuck, self.stuck_s = self.stuck + 1, now_s
         self.planned = Planned(self.running, now_s)
 
     def plan(self, processors: int | None, now_s: float) -> None:
@@ -235,7 +245,7 @@ class Lane:
         found |= {"stages": stages} if stages else {}
         found |= {"spread": spread} if spread else {}
         if self.options.pace:
-            rows = self._most_rows(processors)
+            rows = most_rows(self.state.situation, self.name, processors, self.pace_s, USUAL_MOST_ROWS)
             found |= {"pace_s": self.pace_s, "most_rows": rows}
             if self.observer.in_files.per_file:
                 found["most_files"] = max(math.ceil(rows / self.observer.in_files.per_file), 1)
@@ -250,26 +260,9 @@ class Lane:
         self.spreads = self.spreads or (self.observer.stages.scan_share or 0.0) >= _MOSTLY_READING
         return processors if self.spreads else 0
 
-    def _most_rows(self, processors: int) -> int:
-        """Row limit of one batch: what can be processed within the SLO, but at least three times the usual batch.
-
-        Unlimited, a backlog would become one batch of minutes, during which nothing can be moved. Rounded up to a power
-        of two, so that the plan is not rewritten at every tick.
-        """
-        situation, usual = self.state.situation, OperatorPlan().most_rows
-        bounds = self.state.settings.goal.latency_bounds.values()
-        if situation is None or not bounds or (costs := situation.topology.operators[0].batch) is None:
-            return usual
-        own_s = costs.overhead_s + costs.per_task_s * processors
-        capacity = processors * situation.topology.operators[0].service_per_s
-        idle_share = max(1 - situation.arrivals_per_s / capacity, 0.1)
-        apart_s = max(own_s / idle_share, self.pace_s)
-        rows = max((min(bounds) - own_s) * capacity, 3 * situation.arrivals_per_s * apart_s, 1.0)
-        return min(1 << math.ceil(math.log2(rows)), usual)
-
     def _why_not(self) -> tuple[str, str]:
         if not self.promised:
-            return "promise", f"{self.name} has no promise: set spark.sluicegate.query.{self.name}.slo"
+            return "promise", f"{self.name} has no promise: set spark.sluicegate.query.{self.query.promised_as}.slo"
         if not self.observer.learned:
             return "metrics", f"no batch of {self.name} yet: it stays as it is"
         return "tasks", f"the stages of {self.name} do not follow the plan: their tasks are left to Spark"
@@ -284,7 +277,7 @@ class Lane:
         carried_per_s = k * situation.topology.operators[0].service_per_s
         if come_per_s < carried_per_s:
             return ()
-        told = f"{come_per_s:,.4g} rows/s come to {self.name}, and {k} processors carry {carried_per_s:,.4g}"
+        told = f"{rate(come_per_s)} come to {self.name}, and {k} processors carry {rate(carried_per_s)}"
         return (Refusal("promise", f"{told}: {self._cure(most, budget)}"),)
 
     def _cure(self, most: int, budget: int) -> str:

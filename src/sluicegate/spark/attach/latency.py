@@ -9,7 +9,7 @@ Files: Spark's log of the source lists the files of every batch with their modif
 when its file was last modified, and all files have equally many rows.
 
 Spark's rate source: its offsets are whole seconds since its start, and it releases the rows of a second at its end.
-The start is known from all polls so far to within the shortest time between a poll and the second it saw last.
+The start is known from all polls so far: a second had passed when a poll saw it, and not at the poll before.
 
 Other sources: a batch takes what arrived since the previous batch polled the source. Assumed: rows arrived evenly in
 that time, and the batch took all of them (a read limit that leaves a backlog makes the estimate too low). If the query
@@ -33,6 +33,8 @@ _RATE_SOURCE = "RateStream"
 """How the rate source is called: RateStreamV2[rowsPerSecond=5] by Spark, RateStream rowsPerSecond=5 in a record."""
 _IDLE_S = 0.25
 """A longer pause between two batches means that the query was idle, waiting for rows."""
+_POLL_S = 0.05
+"""An idle query without a trigger interval asks its sources this often at least (Spark's polling delay is 10 ms)."""
 
 ASSUMED = {
     "kafka": "rows of a partition arrived evenly between two polls of the broker (1 s), or, if it cannot be polled, "
@@ -101,7 +103,7 @@ class ArrivalCurve:
                 found += self._by_files(source)
                 known += int(source["rows"])
             elif source["rows"] and _counts_seconds(source):
-                found.append(self._by_seconds(source, float(batch["started_s"])))
+                found.append(self._by_seconds(source, batch))
                 known += int(source["rows"])
         rest = int(batch["rows"]) - known
         if rest > 0:
@@ -125,23 +127,32 @@ class ArrivalCurve:
         came = [(max(float(at_s), self.first_s), count) for at_s, count in source["files"]]
         return [Stretch(at_s, at_s, each * count, sampled=True) for at_s, count in came]
 
-    def _by_seconds(self, source: Mapping[str, Any], at_s: float) -> Stretch:
+    def _by_seconds(self, source: Mapping[str, Any], batch: Mapping[str, Any]) -> Stretch:
         """The seconds between two offsets of the rate source.
 
-        >>> batch = {"name": "RateStream rowsPerSecond=10", "start": 3, "end": 5, "rows": 20}
+        >>> source = {"name": "RateStream rowsPerSecond=10", "start": 3, "end": 5, "rows": 20}
         >>> arrivals = ArrivalCurve()
         >>> for at_s, end in ((104.9, 4), (105.1, 5)):  # so it began at 100 or a little later
-        ...     found = arrivals._by_seconds({**batch, "end": end}, at_s)
+        ...     found = arrivals._by_seconds({**source, "end": end}, {"started_s": at_s})
         >>> round(found.from_s, 2), round(found.to_s, 2)
         (103.0, 105.0)
         """
-        end = float(source["end"])
-        low_s, high_s = at_s - end - 1.0, at_s - end
+        at_s, end = float(batch["started_s"]), float(source["end"])
+        low_s, high_s = max(at_s - 1.0, self._asked_s(batch)) - end, at_s - end
         if self.rate_began_s is not None and low_s <= self.rate_began_s[1] and high_s >= self.rate_began_s[0]:
             low_s, high_s = max(low_s, self.rate_began_s[0]), min(high_s, self.rate_began_s[1])
         self.rate_began_s = (low_s, high_s)  # without overlap the clock was set: the latest poll counts alone
         began_s = (low_s + high_s) / 2
         return Stretch(began_s + float(source["start"] or 0), began_s + end, int(source["rows"]))
+
+    def _asked_s(self, batch: Mapping[str, Any]) -> float:
+        """When the source was asked before this batch, at the earliest, and did not have the batch's last rows yet."""
+        started_s = float(batch["started_s"])
+        if self.looked_s is None or self.ended_s is None:
+            return started_s - 1.0
+        if started_s - self.ended_s <= _IDLE_S:
+            return self.looked_s
+        return max(self.looked_s, started_s - (float(batch.get("trigger_s") or 0.0) or _POLL_S))
 
     def _by_offsets(self, source: Mapping[str, Any], at_s: float) -> list[Stretch]:
         if self.reports:

@@ -72,6 +72,8 @@ class QueryObserver:
     sojourn_s: float | None = None
     """When ``sojourn`` was measured."""
     records: tuple[BatchRecord, ...] = ()
+    fresh: tuple[BatchRecord, ...] = ()
+    """Those of ``records`` whose rows came out lately: after a restart the first ones are those of hours."""
     learned: dict[str, bool] = field(default_factory=dict)
     most_tasks: int = 1
     source_tasks: int = 1
@@ -90,10 +92,11 @@ class QueryObserver:
         self.topics.look()
         self.arrivals.reports = self.topics.at_s is None
         self.records = tuple(self._whole())
+        self.fresh = tuple(record for record in self.records if now_s - record.published_s <= _RECENT_S)
         # if the clock was set back, the elapsed time is unknown
         took_s, self.at_s = (now_s - self.at_s if self.at_s is not None and now_s > self.at_s else None), now_s
-        if fresh := sojourn_of(self.records):
-            self.sojourn, self.sojourn_s = fresh, now_s
+        if latest := sojourn_of(self.fresh):
+            self.sojourn, self.sojourn_s = latest, now_s
         rate = self._arrivals_per_s(now_s, busy, files)
         if took_s:
             self.uneven.take(sum(record.rows for record in self.records), self.records)
@@ -155,7 +158,7 @@ class QueryObserver:
     @property
     def ages(self) -> list[tuple[float, float]]:
         """Latencies of the rows that came out since the last observation, with their weights."""
-        return [age for record in self.records for age in record.born.ages_s(record.published_s)]
+        return [age for record in self.fresh for age in record.born.ages_s(record.published_s)]
 
     def _whole(self) -> Iterator[BatchRecord]:
         """The batches logged since the last call; damaged lines are skipped."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 import zlib
@@ -18,7 +19,7 @@ PREFIX = "spark.sluicegate."
 PLUGIN = "sluicegate.attach.SluicegatePlugin"
 EXTENSION = "sluicegate.attach.Extension"
 _OF_A_QUERY = re.compile(r"query\.(.+)\.slo")
-_YES = ("true", "1", "yes")
+_YES, _NO = ("true", "1", "yes"), ("false", "0", "no", "")
 NO_PROMISE = "none"
 """The SLO text of a query that is not to be controlled although all others are."""
 KEYS = ("slo", "executors", "policy", "observe", "pace", "split", "folder", "python", "controller", "interval_s")
@@ -52,8 +53,8 @@ class Options:
             raise BadInput(
                 f"executors {self.executors[0]}:{self.executors[1]}: give LEAST:MOST with 1 <= LEAST <= MOST"
             )
-        if not self.interval_s > 0:
-            raise BadInput(f"interval is {self.interval_s:g} s: give more than 0")
+        if not 0 < self.interval_s < math.inf:
+            raise BadInput(f"interval is {self.interval_s:g} s: give more than 0, and not without end")
 
     @property
     def observes_only(self) -> bool:
@@ -83,12 +84,12 @@ class Options:
             slo=_texts(settings.get("slo", "")),
             executors=executors_from(settings["executors"]) if settings.get("executors") else None,
             policy=settings.get("policy") or "sluicegate",
-            observe=settings.get("observe", "").lower() in _YES,
+            observe=_yes("observe", settings),
             query_slo=own,
             interval_s=_seconds(settings.get("interval_s", "2")),
             folder=settings.get("folder"),
-            pace=settings.get("pace", "").lower() in _YES,
-            split=settings.get("split", "").lower() in _YES,
+            pace=_yes("pace", settings),
+            split=_yes("split", settings),
         )
 
     def settings(self) -> dict[str, str]:
@@ -158,6 +159,14 @@ def own_promise(text: str) -> tuple[str, tuple[str, ...]]:
 
 def _texts(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in re.split(r"[,;|]", text) if part.strip())
+
+
+def _yes(key: str, settings: Mapping[str, str]) -> bool:
+    """Whether a setting is on; a misspelt word is refused, since one for ``observe`` would let everything be moved."""
+    text = settings.get(key, "").strip().lower()
+    if text not in (*_YES, *_NO):
+        raise BadInput(f"{PREFIX}{key} is {settings[key]!r}: give true or false")
+    return text in _YES
 
 
 def _seconds(text: str) -> float:

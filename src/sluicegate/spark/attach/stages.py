@@ -29,7 +29,6 @@ class StagesSeen:
     """
 
     scan_only: bool = False
-    shuffles: bool = False
     scan_share: float | None = None
     reading: int = 1
     most_reading: int = 1
@@ -52,7 +51,6 @@ class StagesSeen:
         behind = [one for one in stages if one["behind_shuffle"]]
         if not stages:
             return None
-        self.shuffles = bool(behind)
         if reads:
             self.scan_only = not behind
             self.reading = max(int(one["tasks"]) for one in reads)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from sluicegate.errors import BadInput
@@ -117,10 +119,23 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
 
 def _defaults(environ: Mapping[str, str]) -> list[Path]:
     """The ``spark-defaults.conf`` that spark-submit reads by default, if there is one."""
-    home = environ.get("SPARK_HOME")
-    folder = environ.get("SPARK_CONF_DIR") or (str(Path(home) / "conf") if home else None)
+    home = _home(environ)
+    folder = environ.get("SPARK_CONF_DIR") or (home / "conf" if home else None)
     path = Path(folder) / "spark-defaults.conf" if folder else None
     return [path] if path is not None and path.is_file() else []
+
+
+def _home(environ: Mapping[str, str]) -> Path | None:
+    """``SPARK_HOME``; without it spark-submit takes the folder that it lies in, or, if pip installed it, PySpark's."""
+    if home := environ.get("SPARK_HOME"):
+        return Path(home)
+    command = shutil.which("spark-submit", path=environ.get("PATH", ""))
+    if command is None:
+        return None
+    if (Path(command).parent / "find_spark_home.py").is_file():
+        package = find_spec("pyspark")
+        return Path(package.origin).parent if package and package.origin else None
+    return Path(command).absolute().parent.parent
 
 
 def _settings_in(path: Path) -> dict[str, str]:

@@ -129,3 +129,14 @@ def log_tail(daemon: Daemon) -> str:
     told = [line.strip() for line in lines if line.strip() and not line.startswith(("\tat ", "\t..."))]
     text = " | ".join(told[-_TAIL_LINES:]) or "nothing"
     return f"its log {daemon.log} ends with: {text[-_TAIL_CHARACTERS:]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """All on loopback. A subclass puts the master and each worker on an address of its own network."""
+
+    master: str = LOOPBACK
+
+    def of_worker(self, number: int) -> tuple[str, tuple[str, ...]]:
+        """The address of the ``number``-th worker, and the words that go before its command."""
+        return own_address(number), ()

@@ -16,10 +16,8 @@ from pathlib import Path
 
 from sluicegate.errors import BadInput, EnvironmentLacks
 from sluicegate.runlog.files import owner_only_folder
-from sluicegate.spark.cluster.daemons import Daemon, free_port, launch, log_tail, require_free, stop
-from sluicegate.spark.cluster.hosts import Hosts
+from sluicegate.spark.cluster.daemons import Daemon, Hosts, free_port, launch, log_tail, require_free, stop
 from sluicegate.spark.cluster.java import daemon_command, daemon_environment
-from sluicegate.spark.cluster.page import MasterPage, executors_of, master_page
 from sluicegate.spark.cluster.secret import (
     application_settings,
     forget_secret,
@@ -28,7 +26,7 @@ from sluicegate.spark.cluster.secret import (
     properties_file,
 )
 from sluicegate.spark.cluster.state import ClusterState, read_state, sole_writer, write_state
-from sluicegate.spark.cluster.status import ClusterStatus, status_of
+from sluicegate.spark.cluster.status import ClusterStatus, MasterPage, executors_of, master_page, status_of
 from sluicegate.spark.cluster.waiting import wait_until
 
 _POLL_S = 0.25

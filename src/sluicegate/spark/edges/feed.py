@@ -68,7 +68,9 @@ class Feed:
                 files = self._write(table, home)
                 published = self._edge.publish(self._next, files, births, time.time())
             except BaseException:
-                if not self._edge.has(self._next):  # an interrupt may come just after it was published
+                if self._edge.has(self._next):  # an interrupt may come just after it was published
+                    self._find_end()  # else ``published`` would have the program append it again
+                else:
                     shutil.rmtree(self._edge.folder / home, ignore_errors=True)
                 raise
             self._next, self.rows = published.number + 1, published.rows_after
@@ -110,7 +112,7 @@ class Feed:
             return
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        from sluicegate.spark.edges.schema import schema_of
+        from sluicegate.spark.edges.kept import schema_of
 
         wanted = to_arrow_schema(schema_of(self._edge), timezone="UTC")
         same = schema.names == wanted.names and [f.type for f in schema] == [f.type for f in wanted]

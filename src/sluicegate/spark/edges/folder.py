@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,18 @@ from sluicegate.spark.edges.chain import read_mark, write_mark
 from sluicegate.spark.edges.manifest import DataFile, Manifest
 from sluicegate.spark.edges.seal import opened, sealed, unsealed
 from sluicegate.spark.edges.spoiled import EdgeSpoiled, file_spoiled, manifest_spoiled
-from sluicegate.spark.edges.topic import KafkaTopic
+from sluicegate.spark.edges.topic import KafkaTopic, in_topic
+
+_INSIDE = re.compile(r"data(/(?!\.{1,2}(/|$))[^/\0]+)+")
+"""The path of a data file. Any other is refused: what readers have taken is deleted by its path."""
+
+
+def is_inside(path: str) -> bool:
+    """
+    >>> is_inside("data/3-1f2e/part-0.parquet"), is_inside("data/../../other"), is_inside("/data/3/a")
+    (True, False, False)
+    """
+    return _INSIDE.fullmatch(path) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +131,8 @@ class FolderEdge:
             raise manifest_spoiled(self.folder, number, what) from problem
         if found is not None and found.number != number:
             raise manifest_spoiled(self.folder, number, f"is a copy of manifest {found.number}")
+        if found is not None and not all(in_topic(f.path) or is_inside(f.path) for f in found.files):
+            raise manifest_spoiled(self.folder, number, "names a file outside its edge")
         return found
 
     def need(self, number: int) -> Manifest:

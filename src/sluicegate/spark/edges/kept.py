@@ -9,13 +9,14 @@ from itertools import accumulate
 from pathlib import Path
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql.types import StructType
 
+from sluicegate.errors import BadInput
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.edges.file_sums import check_size
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.manifest import Manifest
-from sluicegate.spark.edges.schema import schema_of
 from sluicegate.spark.edges.spoiled import file_spoiled
 
 
@@ -58,5 +59,17 @@ def _keep_s(folder: Path, stream: str) -> float | None:
 
 
 def exact_paths(spark: SparkSession) -> DataFrameReader:
-    """A reader that takes paths literally: Spark would treat a folder named run[1] as a glob pattern."""
-    return spark.read.option("__globPaths__", "false")
+    """A reader that takes paths literally, and all of them whatever the session says of files that cannot be read.
+
+    Spark would treat a folder named run[1] as a glob pattern.
+    """
+    literal = spark.read.option("__globPaths__", "false")
+    return literal.option("ignoreCorruptFiles", "false").option("ignoreMissingFiles", "false")
+
+
+def schema_of(edge: FolderEdge) -> StructType:
+    """The columns of an edge as Spark's types, from the JSON it was made with."""
+    try:
+        return StructType.fromJson(json.loads(edge.schema_json))
+    except (ValueError, KeyError, TypeError) as problem:
+        raise BadInput(f"edge {edge.folder.name!r} has no table schema: start its pipeline again") from problem

@@ -14,9 +14,13 @@ from sluicegate.runlog.files import read_if_there
 from sluicegate.spark.edges.spoiled import EdgeSpoiled, file_spoiled
 
 
-def offset_of(edge: str, number: int) -> str:
-    """The offset that a planner returns to Spark: a reader of ``edge`` has taken everything before ``number``."""
-    return json.dumps({"edge": edge, "next": number, "check": _check(edge, number)})
+def offset_of(edge: str, number: int, reader: str = "") -> str:
+    """The offset that a planner returns to Spark: ``reader`` has taken everything of ``edge`` before ``number``.
+
+    It names its reader, so that a checkpoint in the folder of another operator is refused.
+    """
+    named = {"reader": reader} if reader else {}
+    return json.dumps({"edge": edge, "next": number, **named, "check": _check(edge, number, reader)})
 
 
 def next_of(offset: str) -> int:
@@ -24,16 +28,18 @@ def next_of(offset: str) -> int:
     return _read(offset)[1]
 
 
-def _read(offset: str) -> tuple[str, int]:
+def _read(offset: str) -> tuple[str, int, str]:
+    """Edge, next manifest and reader; the reader is empty in offsets of older versions."""
     read = json.loads(offset)
-    edge, number = str(read["edge"]), int(read["next"])
-    if read.get("check", _check(edge, number)) != _check(edge, number):  # older versions wrote none
+    edge, number, reader = str(read["edge"]), int(read["next"]), str(read.get("reader", ""))
+    check = _check(edge, number, reader)
+    if read.get("check", check) != check:  # older versions wrote none
         raise ValueError("was changed after it was written")
-    return edge, number
+    return edge, number, reader
 
 
-def _check(edge: str, number: int) -> str:
-    return f"{zlib.crc32(f'{edge} {number}'.encode()):08x}"
+def _check(edge: str, number: int, reader: str) -> str:
+    return f"{zlib.crc32(' '.join((edge, str(number), *([reader] if reader else []))).encode()):08x}"
 
 
 def batch_range(checkpoint: Path, batch: int) -> dict[str, tuple[int, int]]:
@@ -64,11 +70,27 @@ def ends(checkpoint: Path, batch: int) -> dict[str, int]:
     try:
         for line in (read_if_there(path) or "").splitlines()[2:]:
             if line.startswith("{") and {"edge", "next"} <= json.loads(line).keys():
-                edge, end = _read(line)
+                edge, end, reader = _read(line)
+                if reader not in ("", checkpoint.parent.name):
+                    raise _spoiled(checkpoint, path, f"is of operator {reader!r}")
                 found[edge] = min(end, found.get(edge, end))
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as problem:
         raise _spoiled(checkpoint, path, "was changed or overwritten") from problem
     return found
+
+
+def strays(checkpoint: Path) -> list[Path]:
+    """Offsets of batches that cannot come next: uncommitted, and the batch before is neither planned nor committed.
+
+    Spark plans one batch at a time. A pipeline whose folder was replaced by another one plans its batch there before
+    it notices; Spark would refuse to start from it.
+    """
+    there = _numbers(checkpoint / "offsets")
+    finished = max(_numbers(checkpoint / "commits"), default=None)
+    if finished is None:
+        return []
+    stray = [number for number in there if number > finished + 1 and number - 1 not in there]
+    return [checkpoint / "offsets" / str(number) for number in sorted(there) if stray and number >= min(stray)]
 
 
 def check_checkpoint_files(checkpoint: Path) -> None:
@@ -122,7 +144,8 @@ def state_partitions(checkpoint: Path) -> int | None:
     Spark writes it into every entry of the offset log, and keeps to it.
     """
     batch = last_batch(checkpoint)
-    lines = (read_if_there(checkpoint / "offsets" / str(batch)) or "").splitlines() if batch is not None else []
+    text = read_if_there(checkpoint / "offsets" / str(batch), "replace") if batch is not None else None
+    lines = (text or "").splitlines()
     try:
         return int(json.loads(lines[1])["conf"]["spark.sql.shuffle.partitions"])
     except (IndexError, ValueError, KeyError, TypeError):
@@ -167,10 +190,13 @@ def _took_nothing(checkpoint: Path, batch: int) -> bool:
 
 def _lines(checkpoint: Path, batch: int) -> list[str] | None:
     """The offset lines of all sources; the first two lines of the file are the version and Spark's metadata."""
-    text = read_if_there(checkpoint / "offsets" / str(batch))
+    text = read_if_there(checkpoint / "offsets" / str(batch), "replace")
     return None if text is None else text.splitlines()[2:]
 
 
 def _highest(folder: Path) -> int | None:
-    numbers = [int(path.name) for path in folder.iterdir() if path.name.isdigit()] if folder.exists() else []
-    return max(numbers, default=None)
+    return max(_numbers(folder), default=None)
+
+
+def _numbers(folder: Path) -> set[int]:
+    return {int(path.name) for path in folder.iterdir() if path.name.isdigit()} if folder.exists() else set()

@@ -182,7 +182,7 @@ class EdgePlanner:
             self.edge.check_end(self._looked)
 
     def _offset(self, number: int) -> str:
-        return offset_of(self.edge.folder.name, number)
+        return offset_of(self.edge.folder.name, number, self.operator)
 
     def _admit(self, first: int, wanted: OperatorPlan) -> int:
         """One past the last manifest of this batch: at least one, then as many as its rows and files may be."""

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 
 from sluicegate.errors import BadInput, EnvironmentLacks
 from sluicegate.runlog.files import read_if_there, write_whole
 from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.edges.seal import opened, sealed
+from sluicegate.spark.edges.spoiled import file_spoiled
 from sluicegate.spark.edges.topic import KafkaTopic
 
 _ANSWER_S = 15.0
@@ -31,21 +34,31 @@ class KafkaEdge(FolderEdge):
 
     def create(self, schema_json: str) -> None:
         told = self.folder / "kafka.json"
-        known = read_if_there(told)
+        known = _topic_in(told)
         if known is None and self.numbers():
             raise BadInput(
                 f"edge {self.folder.name!r} has its rows in files: leave pipeline.edge(..., kafka=...) out, or start "
                 "in a new folder"
             )
-        if known is not None and json.loads(known)["topic"] != self.at.topic:
+        if known is not None and known != self.at.topic:
             raise BadInput(
-                f"edge {self.folder.name!r} has its rows in topic {json.loads(known)['topic']!r}, not in "
+                f"edge {self.folder.name!r} has its rows in topic {known!r}, not in "
                 f"{self.at.topic!r}: give the same topic, or start in a new folder"
             )
         make_topic(self.at)
         FolderEdge.create(self, schema_json)
         if known is None:
-            write_whole(told, json.dumps({"topic": self.at.topic}))
+            write_whole(told, sealed(json.dumps({"topic": self.at.topic})))
+
+
+def _topic_in(path: Path) -> str | None:
+    """The topic that holds the rows of an edge; ``None`` before it has one."""
+    try:
+        text = read_if_there(path)
+        return None if text is None else str(opened(text)[0]["topic"])
+    except (ValueError, KeyError) as problem:
+        told = str(problem) if type(problem) is ValueError else "names no topic"
+        raise file_spoiled(f"edge {path.parent.name!r}", path, told) from problem
 
 
 def make_topic(at: KafkaTopic) -> None:

@@ -41,7 +41,7 @@ def planned(checkpoint: Path, batch: int) -> Offsets:
     """One past the last offset of each partition as of ``batch``; with -1, the offsets at which the query begins."""
     if batch < 0:
         return _begun(checkpoint)
-    text = read_if_there(checkpoint / "offsets" / str(batch))
+    text = read_if_there(checkpoint / "offsets" / str(batch), "replace")
     lines = (text or "").splitlines()[2:]
     return {key: offset for source, line in enumerate(lines) for key, offset in _read(source, line).items()}
 
@@ -60,7 +60,7 @@ def behind(latest: Mapping[str, int], taken: Mapping[str, int]) -> Offsets:
 def _begun(checkpoint: Path) -> Offsets:
     found: Offsets = {}
     for path in sorted((checkpoint / "sources").glob("*/0")):
-        for line in (read_if_there(path) or "").replace("\0", "").splitlines():
+        for line in (read_if_there(path, "replace") or "").replace("\0", "").splitlines():
             found |= _read(int(path.parent.name), line)
     return found
 

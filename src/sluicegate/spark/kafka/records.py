@@ -7,7 +7,7 @@ the task attempt that sent it. Tasks are Python, with one Kafka client per worke
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -72,7 +72,9 @@ def send(batch: DataFrame, at: KafkaTopic) -> tuple[DataFile, ...]:
     """Send all rows from the tasks that compute them; returns the entries of the manifest."""
     from pyspark.sql import functions as F
 
-    columns = [F.col(f"`{name}`") for name in batch.columns]
+    from sluicegate.spark.columns import column
+
+    columns = [column(name) for name in batch.columns]
     values = batch.select(F.to_json(F.struct(*columns), JSON_OPTIONS).alias("value"))
     told = values.mapInArrow(Sender(at), _SENT).collect()
     found = [Records(t.attempt, at.topic, t.partition, t.first, t.until, t.rows) for t in told]
@@ -96,22 +98,23 @@ class Sender:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         attempt, producer = uuid.uuid4().hex, _producer(self.at.client)
         headers, places = [(HEADER, attempt.encode())], dict[int, list[int]]()
-        failed: list[str] = []
+        failed: list[Any] = []
 
         def delivered(problem: Any, record: Any) -> None:
             if problem is not None:
-                failed.append(str(problem))
+                failed.append(problem)
             else:
                 places.setdefault(record.partition(), []).append(record.offset())
 
         sent = 0
         for batch in batches:
             for value in batch.column(0):
-                _produce(producer, self.at.topic, value.as_py(), headers, delivered)
+                _produce(producer, self.at, value.as_py(), headers, delivered)
                 sent += 1
         left = producer.flush(2 * _ANSWER_S)
         if failed or left or sent != sum(map(len, places.values())):
             _producer.cache_clear()  # an idempotent producer may be unusable after a failure
+            _check_size(self.at, failed)
             raise BrokerDoesNotAnswer(f"topic {self.at.topic!r} at {self.at.servers}: {(failed or ['no answer'])[0]}")
         found = sorted(places.items())
         yield pa.RecordBatch.from_pydict(
@@ -192,14 +195,30 @@ def _polled(consumer: Any, records: Records, most: int) -> list[Any]:
     return list(found)
 
 
-def _produce(producer: Any, topic: str, value: str, headers: list[tuple[str, bytes]], delivered: Any) -> None:
+def _produce(producer: Any, at: KafkaTopic, value: str, headers: list[tuple[str, bytes]], delivered: Any) -> None:
+    from confluent_kafka import KafkaException
+
     while True:
         try:
-            producer.produce(topic, value.encode(), headers=headers, on_delivery=delivered)
+            producer.produce(at.topic, value.encode(), headers=headers, on_delivery=delivered)
             producer.poll(0)
             return
         except BufferError:  # the producer's queue is full
             producer.poll(0.1)
+        except KafkaException as problem:
+            _check_size(at, problem.args)
+            raise
+
+
+def _check_size(at: KafkaTopic, problems: Sequence[Any]) -> None:
+    """Raise if a row is too large for Kafka: no retry helps, while other failures may pass."""
+    from confluent_kafka import KafkaError
+
+    if any(problem.code() == KafkaError.MSG_SIZE_TOO_LARGE for problem in problems):
+        raise BadInput(
+            f"a row is larger as JSON than Kafka takes in topic {at.topic!r}: raise message.max.bytes, both in the "
+            "broker or topic (max.message.bytes) and in pipeline.edge(..., settings=), or leave the edge out"
+        )
 
 
 @cache

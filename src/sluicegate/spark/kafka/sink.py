@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from sluicegate.spark.columns import column
 from sluicegate.spark.edges.topic import KafkaTopic
 from sluicegate.spark.kafka.connector import add_connector
 from sluicegate.spark.kafka.records import JSON_OPTIONS
@@ -52,8 +53,8 @@ class _KafkaSink:
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         add_connector(batch.sparkSession)
-        key = F.col(f"`{self.key}`").cast("string") if self.key else F.lit(None).cast("string")
-        columns = [F.col(f"`{name}`") for name in batch.columns]
+        key = column(self.key).cast("string") if self.key else F.lit(None).cast("string")
+        columns = [column(name) for name in batch.columns]
         rows = batch.select(F.to_json(F.struct(*columns), JSON_OPTIONS).alias("value"), key.alias("given"))
         equal = F.row_number().over(Window.partitionBy("value").orderBy("given"))
         parts = (*([F.lit(self.writer)] if self.writer else ()), F.lit(number), F.md5("value"), equal)

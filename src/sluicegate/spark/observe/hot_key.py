@@ -22,6 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from sluicegate.domain import HotKey
+from sluicegate.errors import SluicegateError
 from sluicegate.runlog.files import read_if_there, write_whole
 from sluicegate.spark.edges.folder import FolderEdge
 
@@ -58,8 +59,9 @@ class HotKeys:
 
     def _sampled(self) -> HotKey | None:
         columns = self._key_columns()
-        # files may be deleted once they are read: retried at the next check
-        with contextlib.suppress(OSError, pa.ArrowException):
+        # files may be deleted once they are read, or be spoiled, and Python has no dates beyond 9999: the pipeline goes
+        # on, and the next check tries again
+        with contextlib.suppress(OSError, pa.ArrowException, ValueError, OverflowError, SluicegateError):
             rows = newest_rows(self.edges, columns) if columns else None
             return hottest(rows) if rows is not None else None
         return None
@@ -111,24 +113,25 @@ def uneven(group_s: tuple[float, ...]) -> bool:
 def newest_rows(edges: tuple[FolderEdge, ...], columns: list[str]) -> pa.Table | None:
     """The key columns of the newest rows that are still on the edges; ``None`` if a file lacks the columns."""
     parts, rows = list[pa.Table](), 0
-    for path, count in _newest_files(edges):
+    for path in _newest_files(edges):
         found = pq.ParquetFile(path)
         if not set(columns) <= set(found.schema_arrow.names):
             return None
-        parts.append(found.read(columns=columns))
-        rows += count
-        if rows >= _SAMPLED_ROWS:
-            break
+        for group in reversed(range(found.num_row_groups)):  # a file may hold millions of rows
+            parts.append(found.read_row_group(group, columns=columns))
+            rows += len(parts[-1])
+            if rows >= _SAMPLED_ROWS:
+                return pa.concat_tables(parts)
     return pa.concat_tables(parts) if parts else None
 
 
-def _newest_files(edges: tuple[FolderEdge, ...]) -> Iterator[tuple[Path, int]]:
-    """Files of the edges with their rows, the newest of each edge first; manifests are read one by one."""
+def _newest_files(edges: tuple[FolderEdge, ...]) -> Iterator[Path]:
+    """Files of the edges, the newest of each edge first; manifests are read one by one."""
     for edge in edges:
         for number in reversed(edge.numbers()):
             manifest = edge.manifest(number)
             for file in manifest.files if manifest is not None else ():
-                yield edge.folder / file.path, file.rows
+                yield edge.folder / file.path
 
 
 def hottest(rows: pa.Table) -> HotKey | None:

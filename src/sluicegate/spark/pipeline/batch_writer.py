@@ -14,10 +14,11 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
@@ -31,6 +32,7 @@ from sluicegate.spark.act.group_loads import GroupLoads
 from sluicegate.spark.act.places import in_tasks
 from sluicegate.spark.edges.edge import DurableEdge
 from sluicegate.spark.edges.file_sums import sums_of
+from sluicegate.spark.edges.folder import is_inside
 from sluicegate.spark.edges.kept import exact_paths
 from sluicegate.spark.edges.manifest import DataFile, Manifest
 from sluicegate.spark.edges.offsets import batch_range, last_committed, place_of
@@ -49,6 +51,8 @@ _COLD = 5
 _STEP_S = 1.0
 """A batch is marked cold if the wall clock was stepped by more than this while it ran: its times are wrong."""
 _ROW_GROUP_BYTES = 16 * 2**20
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+"""Spark's name for the folder of rows whose partition column is null or empty."""
 _COMMITTER = ("spark.sql.parquet.output.committer.class", "sluicegate.EdgeCommitter")
 
 
@@ -106,6 +110,8 @@ class BatchWriter:
     """Set when the pipeline stops: edges admit nothing more by themselves, batches of native sources are refused."""
     disturbed_until_s: float = 0.0
     """Batches that begin before this time are marked cold: executors are starting, and their first tasks are slow."""
+    check_folder: Callable[[], None] = field(default=lambda: None)
+    """Raises if the path of the pipeline's folder leads elsewhere by now: nothing is published there."""
     trouble: threading.Event = field(default_factory=threading.Event)
     """Set when a batch fails, so that the runtime reacts before its next poll."""
     _last_s: float = field(default_factory=time.time)
@@ -171,8 +177,7 @@ class BatchWriter:
 
     def tidy(self) -> None:
         """Delete files of interrupted batches, except those a commit record names: they are still to be published."""
-        numbers = [int(path.stem) for path in self._record(0).parent.glob("*.json") if path.stem.isdigit()]
-        records = [record for number in numbers if (record := self._read_record(number)) is not None]
+        records = [record for number in self._recorded() if (record := self._read_record(number)) is not None]
         needed = {Path(file.path).parts[1] for record in records for files in record.values() for file in files}
         shutil.rmtree(self._drafts, ignore_errors=True)
         for edge in self.writes.values():
@@ -204,6 +209,7 @@ class BatchWriter:
         born = told if told is not None else Births.of([(guessed_s, float(rows))])
         watermark_ms = self._advance(number)
         fault_point("written")
+        self.check_folder()
         if self.without_rows is not None:  # only now: if a batch fails earlier, the repartitioning can still be undone
             for edge in self.writes.values():
                 edge.publish(self.without_rows, (), Births(), time.time())
@@ -217,7 +223,7 @@ class BatchWriter:
             published.append(edge.publish(number, files[output], carried, time.time(), watermark_ms=passed_ms))
         fault_point("published")
         if len(self.writes) > 1:
-            self._record(number - 1).unlink(missing_ok=True)
+            self._drop_records_before(number)
         dead = sum(file.rows for file in files[DEAD_LETTERS]) if self.skips else 0
         if dead:
             LOG.warning(
@@ -265,13 +271,28 @@ class BatchWriter:
                 return None
             read, _ = opened(text)
             named = read["outputs"] if isinstance(read.get("outputs"), dict) else read  # older versions: outputs only
-            return {output: tuple(DataFile.from_list(f) for f in named.get(output, [])) for output in self.writes}
+            found = {output: tuple(DataFile.from_list(f) for f in named.get(output, [])) for output in self.writes}
+            if not all(is_inside(file.path) for files in found.values() for file in files):
+                raise ValueError("names a file outside its edge")
+            return found
         except (ValueError, TypeError) as problem:
             finished = last_committed(self.checkpoint)
             if finished is not None and finished >= number:
                 return None
             what = "is no text" if isinstance(problem, UnicodeError) else str(problem)
             raise file_spoiled(f"operator {self.operator!r}", self._record(number), what) from problem
+
+    def _drop_records_before(self, number: int) -> None:
+        """Delete the commit records of batches that are committed.
+
+        All of them, not only that of the batch before: a change of key groups adds a batch that has none.
+        """
+        for known in self._recorded():
+            if known < number:
+                self._record(known).unlink(missing_ok=True)
+
+    def _recorded(self) -> list[int]:
+        return [int(path.stem) for path in self._record(0).parent.glob("*.json") if path.stem.isdigit()]
 
     def _record(self, number: int) -> Path:
         return self.checkpoint.parent / "commits" / f"{number}.json"
@@ -300,7 +321,8 @@ class BatchWriter:
         found = {path.name.removeprefix(f"{OUTPUT}="): path for path in draft.iterdir() if path.is_dir()}
         unknown = sorted(set(found) - set(self.writes))
         if unknown:
-            raise BadInput(f"operator {self.operator!r} sent rows to {unknown[0]!r}: it names {', '.join(self.writes)}")
+            where = f"with no value in {OUTPUT!r}" if unknown[0] == _NULL else f"to {unquote(unknown[0])!r}"
+            raise BadInput(f"operator {self.operator!r} sent rows {where}: it names {', '.join(self.writes)}")
         files: dict[str, tuple[DataFile, ...]] = {}
         for output, edge in self.writes.items():
             if output in found:
@@ -318,7 +340,9 @@ class BatchWriter:
 
 
 def _save(batch: DataFrame, folder: Path, passing: bool, by_output: bool = False) -> None:
-    writer = batch.write.mode("overwrite").option("parquet.block.size", _ROW_GROUP_BYTES).option(*_COMMITTER)
+    # static, or a session in "dynamic" mode would first write elsewhere, and leave the sums of the files there
+    writer = batch.write.mode("overwrite").option("partitionOverwriteMode", "static")
+    writer = writer.option("parquet.block.size", _ROW_GROUP_BYTES).option(*_COMMITTER)
     if passing:  # read once, soon, and deleted: encoding saves disk space but costs time twice
         writer = writer.option("compression", "none").option("parquet.enable.dictionary", "false")
     (writer.partitionBy(OUTPUT) if by_output else writer).parquet(str(folder))

@@ -12,16 +12,19 @@ one by which this batch released state, since rows as old as that may come with 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
+
+from sluicegate.spark.columns import column
 
 _DELAY_MS = "spark.watermarkDelayMs"
 """Key in a column's metadata under which Spark keeps the watermark delay."""
+_PLAIN, _TIMED = re.compile(r"\w+"), "sluicegate_event_time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +72,21 @@ def marked(stream: DataFrame, edge: str, schema: StructType) -> tuple[DataFrame,
     """The stream of an edge with a watermark node, if its schema has event time.
 
     One node serves all such columns, as a query has one output watermark; Spark drops the mark of the other columns, so
-    their metadata is set again.
+    their metadata is set again. A name with a dot or a backtick, which Spark would parse, is replaced for it.
     """
     delays_ms = event_times(schema)
     if not delays_ms:
         return stream, ()
-    column, delay_ms = next(iter(delays_ms.items()))
-    with_node = stream.withWatermark(column, f"{delay_ms} milliseconds")
+    timed, delay_ms = next(iter(delays_ms.items()))
+    plain = _PLAIN.fullmatch(timed) is not None
+    names = {f.name: f.name if plain or f.name != timed else _TIMED for f in schema.fields}
+    named = stream if plain else stream.select([column(f.name).alias(names[f.name]) for f in schema.fields])
+    with_node = named.withWatermark(names[timed], f"{delay_ms} milliseconds")
     node = EdgeNode(_jvm(stream.sparkSession).lastNode(with_node._jdf), edge)
-    if len(delays_ms) == 1:
+    if plain and len(delays_ms) == 1:
         return with_node, (node,)
     columns = [
-        F.col(f"`{f.name}`").alias(f.name, metadata=f.metadata) if f.name in delays_ms else F.col(f"`{f.name}`")
+        column(names[f.name]).alias(f.name, metadata=f.metadata) if f.name in delays_ms else column(f.name)
         for f in schema.fields
     ]
     return with_node.select(columns), (node,)

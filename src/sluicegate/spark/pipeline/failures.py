@@ -9,11 +9,14 @@ from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.sql import SparkSession
 
-from sluicegate.errors import SluicegateError
+from sluicegate.errors import EnvironmentLacks, SluicegateError
 from sluicegate.runlog.redacted import redacted
 from sluicegate.spark.edges.spoiled import EdgeSpoiled
+from sluicegate.spark.session import spark_is_gone
 
 _ERROR = re.compile(r"(?:Caused by: )?(?:[\w.$]*[.$])?([A-Za-z_]\w*)(?::\s*(.*))?")
 _FRAME = re.compile(r"\s+\S")
@@ -121,7 +124,7 @@ def _file_outside(lines: list[str], folder: Path) -> str | None:
     return found[-1] if found and not Path(found[-1]).is_relative_to(folder) else None
 
 
-def told(problem: StreamingQueryException) -> str:
+def told(problem: Exception) -> str:
     """The innermost error of an exception, as the user's code raised it, else Spark's own first line.
 
     An error line follows a traceback's indented lines (Python or Java); the last one is the innermost: Spark appends
@@ -141,6 +144,19 @@ def spoiled(problem: object) -> EdgeSpoiled | None:
     """The ``EdgeSpoiled`` error (a missing or changed file) in an exception, if any; a retry cannot help then."""
     found = _SPOILED.findall(str(problem))
     return EdgeSpoiled(found[-1].strip()) if found else None
+
+
+def ended_by(problem: Exception, spark: SparkSession) -> SluicegateError | None:
+    """The one line for an exception that ends a run: a file, Spark that is gone, or what Spark said; else ``None``."""
+    if isinstance(problem, Py4JError | PySparkException | OSError) or spoiled(problem):
+        return spoiled(problem) or spark_is_gone(spark) or _spark_failed(problem)
+    return spark_is_gone(spark)
+
+
+def _spark_failed(problem: Exception) -> EnvironmentLacks | None:
+    if isinstance(problem, OSError):
+        return None
+    return EnvironmentLacks(f"Spark failed ({told(problem)}): start again in the same folder, nothing is lost")
 
 
 def is_a_rows_fault(problem: BaseException) -> bool:
@@ -164,7 +180,7 @@ def is_a_rows_fault(problem: BaseException) -> bool:
     return True
 
 
-def _lines(problem: StreamingQueryException) -> list[str]:
+def _lines(problem: Exception) -> list[str]:
     return str(problem).partition(_SPARKS_OWN)[0].splitlines()
 
 
@@ -201,9 +217,12 @@ _MACHINES = re.compile(
 )
 _MACHINE_SAYS = re.compile(
     r"No space left|Cannot allocate memory|Too many open files|worker failed to connect back|CANNOT_OPEN_SOCKET|"
+    r"\[Errno (?:5|13|30|116|122)\]|IOException: Input/output error|\(Permission denied\)|AccessDeniedException|"
+    r"Read-only file system|Disk quota exceeded|Stale file handle|"
     r"ExecutorLost|Executor heartbeat timed out|executor \S+ (?:is )?(?:lost|exited|decommissioned|removed)|"
     r"FetchFailed|Could not find block|(?:Job|Stage) \d+ cancelled|SparkContext was shut ?down"
 )
+"""Errno: EIO, EACCES, EROFS, ESTALE, EDQUOT: the disk is at fault, and the files are there once it works again."""
 _DAMAGE_SAYS = re.compile(
     r"not a Parquet file|FAILED_READ_FILE|CANNOT_LOAD_STATE_STORE|CANNOT_READ_STATE|Incomplete log file|"
     r"Malformed log|state store.*(?:missing|corrupt|checksum)|checksum",

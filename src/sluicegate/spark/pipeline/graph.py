@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,6 +24,8 @@ from sluicegate.spark.pipeline.fusion import COSTS, Group, groups_of
 _GUESSED_PER_S = 1000.0
 """Assumed rows/s of one processor until the first batches are measured."""
 MICRO_BATCH, REAL_TIME = "micro-batch", "real-time"
+_IN_ITS_FOLDER = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]{0,254}")
+"""Names of streams and of fused operators: declared names joined by dots or plus signs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,11 @@ class RunningGraph:
     def node(self, name: str) -> Node:
         return next(node for node in self.nodes if node.name == name)
 
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """All streams that have an edge."""
+        return (*self.sources, *(stream for node in self.nodes for stream in node.writes))
+
     def readers(self, stream: str) -> tuple[str, ...]:
         return tuple(node.name for node in self.nodes if stream in node.reads)
 
@@ -103,9 +111,19 @@ class RunningGraph:
             nodes = tuple(_node_from(entry) for entry in read["nodes"])
             keep_s = {str(stream): float(seconds) for stream, seconds in read.get("keep_s", {}).items()}
             mode = str(read.get("mode", MICRO_BATCH))
-            return cls(str(read["name"]), tuple(read["sources"]), nodes, tuple(read["kept"]), keep_s, mode)
+            graph = cls(str(read["name"]), tuple(read["sources"]), nodes, tuple(read["kept"]), keep_s, mode)
         except (KeyError, TypeError, AttributeError) as problem:
             raise ValueError("describes no pipeline") from problem
+        graph._check_names()
+        return graph
+
+    def _check_names(self) -> None:
+        """Refuse names that lead out of the folder: who repairs a folder that was given to him deletes by them."""
+        named = [*self.sources, *self.kept]
+        named += [name for node in self.nodes for name in (node.name, *node.reads, *node.writes)]
+        for name in named:
+            if not isinstance(name, str) or not _IN_ITS_FOLDER.fullmatch(name):
+                raise ValueError(f"names {str(name)[:120]!r}, which is no operator and no stream")
 
     def topology(self) -> Topology:
         """The topology that the loop plans for; rates and costs are guesses until batches are measured.

@@ -28,8 +28,7 @@ from sluicegate.spark.edges.backlog import LATE, Head
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.offsets import ends, last_batch, state_partitions
 from sluicegate.spark.observe.hot_key import read_hot_key
-from sluicegate.spark.observe.in_force import OVERDUE_S, InForce
-from sluicegate.spark.observe.instances import InstanceSpeeds
+from sluicegate.spark.observe.instances import OVERDUE_S, InForce, InstanceSpeeds
 from sluicegate.spark.observe.node_loads import read_nodes
 from sluicegate.spark.observe.variability import Variability
 from sluicegate.spark.pipeline.graph import Node, RunningGraph

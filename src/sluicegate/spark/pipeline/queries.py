@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import ArrayType, CharType, DataType, MapType, StructField, StructType, VarcharType
 
 from sluicegate.errors import BadInput, SluicegateError
 from sluicegate.runlog.layout import Layout
@@ -43,6 +43,7 @@ from sluicegate.spark.pipeline.foreign import ForeignSource
 from sluicegate.spark.pipeline.fusion import Group
 from sluicegate.spark.pipeline.planned_stream import read_by
 from sluicegate.spark.pipeline.row_functions import DEAD_LETTERS, DEAD_SCHEMA, ROWS, RowsOperator
+from sluicegate.spark.pipeline.storable import check_storable
 
 _WAIT_S = 0.2
 """How long a source blocks when it has no new offsets; a stop may have to wait for this long."""
@@ -83,11 +84,13 @@ def prepare(pipeline: Pipeline, groups: tuple[Group, ...], spark: SparkSession, 
     schemas |= {name: _schema(name, ddl) for name, ddl in pipeline.loops.items()}
     for name, source in pipeline.sources.items():
         if source.stream is None:
+            check_storable(spark, f"source {name!r}", schemas[name])
             schemas[name] = _created(FolderEdge(layout.edge(name)), schemas[name])
     prepared = []
     for group in groups:
         stream, planners, nodes = _stream(Wiring(pipeline, groups, spark, layout), group, schemas)
         written = _written(group, stream.schema)
+        check_storable(spark, f"operator {group.last.name!r}", written)
         for name in group.last.streams:
             schemas[name] = written if name != group.last.dead_letters else _schema(name, DEAD_SCHEMA)
             if name in pipeline.topics:
@@ -133,7 +136,9 @@ def start_query(spark: SparkSession, one: Prepared, name: str) -> StreamingQuery
                 one.writer.foreign.attach(spark, query)
             return query
         except PySparkException as problem:
-            raise BadInput(f"operator {one.group.name!r} does not start: {_first_line(problem)}") from problem
+            undeclared = not one.group.stateful and "OUTPUT_MODE" in str(problem)
+            hint = "; an operator that keeps state is declared with stateful=True" if undeclared else ""
+            raise BadInput(f"operator {one.group.name!r} does not start: {_first_line(problem)}{hint}") from problem
 
 
 def _start_query(spark: SparkSession, one: Prepared, name: str) -> StreamingQuery:
@@ -163,7 +168,20 @@ def _schema(name: str, ddl: str) -> StructType:
         ) from problem
     if not isinstance(parsed, StructType):
         raise BadInput(f"schema of {name!r} is {ddl!r}: name its columns, such as 'text string'")
+    if _has_length(parsed):  # Spark refuses such a schema for a stream
+        raise BadInput(f"schema of {name!r} is {ddl!r}: give string in place of char and varchar")
     return parsed
+
+
+def _has_length(kind: DataType) -> bool:
+    """Whether a type is, or holds, strings of a limited length."""
+    if isinstance(kind, StructType):
+        return any(_has_length(field.dataType) for field in kind.fields)
+    if isinstance(kind, ArrayType):
+        return _has_length(kind.elementType)
+    if isinstance(kind, MapType):
+        return _has_length(kind.keyType) or _has_length(kind.valueType)
+    return isinstance(kind, CharType | VarcharType)
 
 
 def _stream(

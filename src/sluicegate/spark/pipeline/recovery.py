@@ -2,13 +2,15 @@
 
 The first retry is immediate, pauses then double from 0.5 s to 30 s. Failures that a retry may cure (a service, the
 machine) are retried forever, or up to the user's limit; an error of the code that repeats at the same batch stops the
-operator.
+operator. Every ``now_s`` here is of the monotonic clock, since the wall clock may be set while an operator fails; only
+the file is dated by the wall clock, for its readers.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -74,11 +76,7 @@ class Recovery:
         known = self.failing.get(operator)
         if known is None:  # it ended without a failure of its own, when a change of key groups was given up
             return True
-        next_try_s = known.next_try_s
-        if next_try_s is None:
-            return False
-        # a retry later than the longest pause: the clock was set back meanwhile
-        return now_s >= next_try_s or next_try_s - now_s > _MOST_PAUSE_S
+        return known.next_try_s is not None and now_s >= known.next_try_s
 
     def succeeded(self, operator: str, now_s: float) -> None:
         over = self.failing.pop(operator)
@@ -86,6 +84,10 @@ class Recovery:
         if over.tries > 1:
             LOG.warning("sluicegate: %s", self.past[-1])
         self._write()
+
+    def lines(self, now_s: float) -> list[str]:
+        """What fails now, a line each."""
+        return [one.line(now_s) for one in list(self.failing.values())]
 
     def close(self, now_s: float) -> None:
         """Add the current failures to ``past``; the file keeps them until the next start."""
@@ -102,7 +104,13 @@ class Recovery:
 
     def _write(self) -> None:
         with contextlib.suppress(OSError):  # a full disk may be the failure itself
-            write_failures(self._path, self.failing.values())
+            write_failures(self._path, [_dated(one) for one in self.failing.values()])
+
+
+def _dated(one: Failing) -> Failing:
+    apart_s = time.time() - time.monotonic()
+    next_try_s = None if one.next_try_s is None else one.next_try_s + apart_s
+    return replace(one, since_s=one.since_s + apart_s, next_try_s=next_try_s)
 
 
 def _episode(one: Failing, now_s: float, end: str) -> str:

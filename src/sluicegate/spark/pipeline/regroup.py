@@ -40,6 +40,8 @@ from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.act.group_loads import GroupLoads
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.offsets import last_batch, last_committed, state_partitions
+from sluicegate.spark.edges.seal import opened, sealed
+from sluicegate.spark.edges.spoiled import file_spoiled
 from sluicegate.spark.pipeline.queries import Prepared
 from sluicegate.spark.repartition import copy_of, put_back, repartition
 
@@ -59,11 +61,19 @@ class Regroup:
 
     @classmethod
     def read(cls, path: Path) -> Regroup | None:
-        text = read_if_there(path)
-        return None if text is None else cls(**json.loads(text))
+        """The change recorded in a file; ``None`` if there is none."""
+        try:
+            text = read_if_there(path)
+            if text is None:
+                return None
+            read, _ = opened(text)
+            return cls(str(read["stage"]), int(read["batch"]), int(read["have"]), int(read["want"]))
+        except (ValueError, KeyError, TypeError) as problem:
+            told = str(problem) if type(problem) is ValueError else "is no change of key groups"
+            raise file_spoiled(f"operator {path.parent.name!r}", path, told) from problem
 
     def write(self, path: Path) -> None:
-        write_whole(path, json.dumps({slot: getattr(self, slot) for slot in Regroup.__slots__}))
+        write_whole(path, sealed(json.dumps({slot: getattr(self, slot) for slot in Regroup.__slots__})))
 
 
 def settle_regroup(layout: Layout, name: str, writes: Iterable[str]) -> None:
@@ -76,10 +86,23 @@ def settle_regroup(layout: Layout, name: str, writes: Iterable[str]) -> None:
     if change.stage == VERIFIED:
         for stream in writes:
             FolderEdge(layout.edge(stream)).publish(change.batch + 1, (), Births(), time.time())
-    elif copy.exists():
-        _drop_records(checkpoint, change.batch)
-        put_back(checkpoint, copy)
+    else:
+        if copy.exists():
+            _drop_records(checkpoint, change.batch)
+        put_back(checkpoint, copy)  # without a copy too: a crash after it was put back leaves what it replaced
     _forget(checkpoint, path)
+
+
+def resumes_from(layout: Layout, name: str) -> tuple[Path, int | None]:
+    """The checkpoint that the next start continues from, and the batch that it will publish an empty manifest for."""
+    checkpoint = layout.checkpoint(name)
+    change = Regroup.read(layout.regroup(name))
+    if change is None:
+        return checkpoint, None
+    if change.stage == VERIFIED:
+        return checkpoint, change.batch + 1
+    copy = copy_of(checkpoint, change.batch)
+    return (copy if copy.exists() else checkpoint), None
 
 
 def _drop_records(checkpoint: Path, batch: int) -> None:

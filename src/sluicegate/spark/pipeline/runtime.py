@@ -7,12 +7,13 @@ itself makes no scaling decisions.
 from __future__ import annotations
 
 import contextlib
+import logging
+import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from io import TextIOWrapper
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, get_args
@@ -28,7 +29,7 @@ from sluicegate.runlog.failures import Failing
 from sluicegate.runlog.fault_point import fault_point
 from sluicegate.runlog.files import write_whole
 from sluicegate.runlog.layout import Layout
-from sluicegate.runlog.lock import locked, no_room
+from sluicegate.runlog.lock import FolderLock, locked, no_room
 from sluicegate.runlog.plan_file import PlanFile, PlanInForce
 from sluicegate.spark.edges.feed import Feed
 from sluicegate.spark.edges.folder import FolderEdge
@@ -64,6 +65,7 @@ from sluicegate.spark.pipeline.start_checks import (
 )
 from sluicegate.spark.session import spark_is_gone
 
+LOG = logging.getLogger("sluicegate.pipeline")
 _LOOK_EVERY_S = 0.5
 _ENDS_WITHIN_S = 1.0
 """How long to wait for Spark to end a query whose batch has failed; if it takes longer, the next poll finds it."""
@@ -73,6 +75,8 @@ _WORKS_AGAIN_S = 5.0
 _STABLE_S = 0.6
 """No batch may start for this long before a query is stopped: sources poll the hold file at least this often."""
 _NO_END = "a batch does not end: it is stopped as it is, and runs again"
+_LETS_GO_WITHIN_S = 30.0
+"""How long Spark may take to stop a query. Code in the driver that hangs (a sink's ``write``) is never interrupted."""
 WhenStopped = Literal["say", "raise"]
 
 
@@ -97,6 +101,8 @@ def start(
     groups = fused(pipeline, fuse)
     graph = RunningGraph.of(pipeline, groups)
     lock = locked(layout)
+    makes = [*map(layout.edge, graph.streams), *(layout.checkpoint(node.name).parent for node in graph.nodes)]
+    first = not any(path.exists() for path in (layout.description, layout.plan, *makes))
     try:
         check_same(layout, graph)
         added = added_dead_letters(layout, graph)
@@ -118,7 +124,21 @@ def start(
         raise no_room(layout, problem) from problem
     except BaseException:
         lock.close()
+        if first:
+            _forget_failed(layout, graph, makes)
         raise
+
+
+def _forget_failed(layout: Layout, graph: RunningGraph, made: Sequence[Path]) -> None:
+    """Delete what a first start that failed has ``made``: mended code may have other operators and columns."""
+    with contextlib.suppress(SluicegateError, OSError), locked(layout):
+        planned = any(last_batch(layout.checkpoint(node.name)) is not None for node in graph.nodes)
+        if planned or any(FolderEdge(layout.edge(stream)).numbers() for stream in graph.streams):
+            return
+        for folder in made:
+            shutil.rmtree(folder, ignore_errors=True)
+        for path in (layout.description, layout.plan):
+            path.unlink(missing_ok=True)
 
 
 def check_stopping(pipeline: Pipeline, retry_for_s: float | None, when_stopped: str) -> None:
@@ -138,7 +158,7 @@ class Running:
         layout: Layout,
         graph: RunningGraph,
         prepared: list[Prepared],
-        lock: TextIOWrapper,
+        lock: FolderLock,
         retry_for_s: float | None = None,
         when_stopped: WhenStopped = "say",
     ) -> None:
@@ -179,6 +199,7 @@ class Running:
         self._ended, self._stopping, self._trouble = threading.Event(), False, threading.Event()
         for one in self._prepared.values():
             one.writer.trouble = self._trouble
+            one.writer.check_folder = lock.check
         self._closed: frozenset[str] = frozenset()
         self._watcher = threading.Thread(target=self._watch, name=f"sluicegate-{pipeline.name}", daemon=True)
         try:
@@ -258,13 +279,14 @@ class Running:
         return all(self._caught_up(name) for name in self._prepared)
 
     def drain(self, timeout_s: float = 600.0) -> None:
-        """Wait until every row fed so far has left the pipeline; raises if an operator has stopped."""
-        self._wait(self.idle, self._moves, timeout_s, self._why_rows_wait)
+        """Wait until every row, also if fed meanwhile, has left; raises if an operator or the pipeline has stopped."""
+        fed = self._fed()
+        self._wait(self._drained, self._moves, timeout_s, lambda: self._why_rows_wait(fed))
 
     def wait(self, seconds: float | None = None) -> None:
-        """Block until something fails, which is raised, or ``seconds`` have passed."""
+        """Block until something fails, which is raised, ``seconds`` have passed, or ``stop`` was called elsewhere."""
         until = None if seconds is None else time.monotonic() + seconds
-        while until is None or time.monotonic() < until:
+        while not self._ended.is_set() and (until is None or time.monotonic() < until):
             self.check()
             time.sleep(_LOOK_EVERY_S)
 
@@ -302,6 +324,7 @@ class Running:
         for one in self._prepared.values():
             one.writer.held = True
         try:
+            self._lock.check()  # or the folder is that of another pipeline by now
             write_whole(self.layout.hold, "stopping\n")
             fault_point("stopping")
             self._regrouping.join(timeout_s)
@@ -320,6 +343,14 @@ class Running:
             raise next(iter(stopped.values()))
         for look in self.also_check:
             look()
+
+    def _drained(self) -> bool:
+        """``idle``; raises if a thread or a signal handler has stopped the pipeline, since nothing moves any more."""
+        if self.idle():
+            return True
+        if self._ended.is_set():
+            raise StillWaiting("the pipeline was stopped: rows that wait are processed at its next start")
+        return False
 
     def _caught_up(self, name: str) -> bool:
         if name in self._regrouping.moving:
@@ -356,9 +387,17 @@ class Running:
         checkpoints = [self._checkpoint(name) for name in self._prepared]
         return [None if only_timers(checkpoint) else last_batch(checkpoint) for checkpoint in checkpoints]
 
-    def _why_rows_wait(self) -> str:
-        failing = "; ".join(one.line(time.time()) for one in list(self._recovery.failing.values()))
-        return failing or "rows still wait: give more time or more processors"
+    def _why_rows_wait(self, fed: Mapping[str, int]) -> str:
+        """Why the pipeline is not drained yet; ``fed`` is the newest table of each source when the wait began."""
+        more = [source for source, newest in self._fed().items() if newest > fed[source]]
+        waits = "rows still wait: give more time or more processors"
+        comes = f"{', '.join(more)} is still fed: stop feeding before you drain, or give more time or more processors"
+        return "; ".join(self._recovery.lines(time.monotonic())) or (comes if more else waits)
+
+    def _fed(self) -> dict[str, int]:
+        """The number of the newest table of each source."""
+        edges = {source: FolderEdge(self.layout.edge(source)) for source in self.graph.sources}
+        return {source: max(edge.numbers(), default=-1) for source, edge in edges.items()}
 
     def _wait(
         self, done: Callable[[], bool], mark: Callable[[], object], timeout_s: float, otherwise: Callable[[], str]
@@ -389,8 +428,9 @@ class Running:
         cleaned = time.monotonic()
         while not self._ends_before_the_next_look() and self.problem is None:
             try:
+                self._lock.check()
                 for name in self._prepared:
-                    self._mind(name, time.time())
+                    self._mind(name, time.monotonic())
                 if time.monotonic() - cleaned >= _CLEAN_EVERY_S:
                     cleaned = time.monotonic()
                     # an unreadable file fails the operator that reads it; cleaning must not end the pipeline
@@ -398,6 +438,8 @@ class Running:
                         self._clean()
             except SluicegateError as problem:
                 self.problem = problem
+                for planner in (planner for one in self._prepared.values() for planner in one.planners):
+                    planner.paused = True
             except (Py4JError, OSError):
                 self.problem = None if self._stopping else spark_is_gone(self.spark)
             except Exception as problem:
@@ -439,7 +481,7 @@ class Running:
                 self._start_again(name)
             else:
                 self._failed(name, failure)
-                if self._recovery.is_due(name, time.time()):
+                if self._recovery.is_due(name, time.monotonic()):
                     self._start_again(name)
         elif known is not None and self._works_again(name, query, known, now_s):
             self._recovery.succeeded(name, now_s)
@@ -454,7 +496,7 @@ class Running:
         """Note the failure of the first uncommitted batch, which Spark reruns with the same rows."""
         done = last_committed(self._checkpoint(name))
         batch = 0 if done is None else done + 1
-        self._recovery.failed(name, batch, failure, time.time(), place_of(self._checkpoint(name), batch))
+        self._recovery.failed(name, batch, failure, time.monotonic(), place_of(self._checkpoint(name), batch))
 
     def _start_again(self, name: str) -> None:
         try:
@@ -479,8 +521,7 @@ class Running:
 
     def _clean(self) -> None:
         done = {name: committed(one.writer.checkpoint) for name, one in self._prepared.items()}
-        streams = {*self.graph.sources, *(s for node in self.graph.nodes for s in node.writes)}
-        for stream in streams - set(self.graph.kept):
+        for stream in set(self.graph.streams) - set(self.graph.kept):
             taken = [done[name].get(stream, 0) for name in self.graph.readers(stream)]
             FolderEdge(self.layout.edge(stream)).clean(min(taken, default=0))
         self._retention.clean(done, time.time(), time.monotonic())
@@ -506,20 +547,44 @@ class Running:
         self._trouble.set()
         if self._watcher.is_alive():
             self._watcher.join()
-        self._recovery.close(time.time())
+        self._recovery.close(time.monotonic())
         for one in self._prepared.values():
             if one.writer.foreign is not None:
                 one.writer.foreign.close()
         self._progress.close()
         self._nodes.close()
-        for query in self._queries.values():
-            with contextlib.suppress(PySparkException, Py4JError, OSError):  # Spark itself may be gone
-                query.stop()
+        self._stop_queries()
         with contextlib.suppress(PySparkException, Py4JError, OSError):
             for planner in (planner for one in self._prepared.values() for planner in one.planners):
                 forget(self.spark, planner)
+        with contextlib.suppress(SluicegateError, OSError):
+            self._lock.check()
             self.layout.hold.unlink(missing_ok=True)
         self._lock.close()
+
+    def _stop_queries(self) -> None:
+        """Stop all queries; those that hang in the user's code are given up, and may publish nothing any more."""
+        until = time.monotonic() + _LETS_GO_WITHIN_S
+        stopping = {
+            name: threading.Thread(target=_stopped, args=(q,), daemon=True) for name, q in self._queries.items()
+        }
+        for thread in stopping.values():
+            thread.start()
+        for name, thread in stopping.items():
+            thread.join(max(until - time.monotonic(), 0.0))
+            if thread.is_alive():
+                self._prepared[name].writer.check_folder = partial(_refuse_late, name)
+                self.restarts.append(f"{name}: its code does not end: given up; its batch runs again at the next start")
+                LOG.warning("sluicegate: %s", self.restarts[-1])
+
+
+def _stopped(query: StreamingQuery) -> None:
+    with contextlib.suppress(PySparkException, Py4JError, OSError):  # Spark itself may be gone
+        query.stop()
+
+
+def _refuse_late(name: str) -> None:
+    raise SluicegateError(f"operator {name!r} was stopped before this batch ended: nothing of it is published")
 
 
 def _starts(query: StreamingQuery) -> bool:

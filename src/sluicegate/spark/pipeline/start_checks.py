@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 
@@ -9,10 +10,12 @@ from sluicegate.errors import BadInput
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.edges.chain import check_reader, check_writer
 from sluicegate.spark.edges.folder import FolderEdge
-from sluicegate.spark.edges.offsets import check_checkpoint_files, committed, last_batch, last_committed
+from sluicegate.spark.edges.offsets import check_checkpoint_files, committed, last_batch, last_committed, strays
 from sluicegate.spark.pipeline.graph import RunningGraph, read_graph
 from sluicegate.spark.pipeline.queries import Prepared
 from sluicegate.spark.pipeline.row_functions import is_dead_letters
+
+LOG = logging.getLogger("sluicegate.pipeline")
 
 
 def check_same(layout: Layout, graph: RunningGraph) -> None:
@@ -33,8 +36,10 @@ def check_same(layout: Layout, graph: RunningGraph) -> None:
             f"the operators {', '.join(changed)} are joined otherwise than in {layout.folder}: code may change between "
             "two runs, the graph, key groups and fusion may not; start in a new folder"
         )
-    if set(known.kept) != set(graph.kept) - new:
-        changed = sorted(set(known.kept) ^ (set(graph.kept) - new))
+    # rows that were kept and are only to be written from now on would be deleted without having been written
+    sinks = [{(stream, g.keep_s.get(stream) == 0) for stream in g.kept if stream not in new} for g in (known, graph)]
+    if sinks[0] != sinks[1]:
+        changed = sorted({stream for stream, _ in sinks[0] ^ sinks[1]})
         raise BadInput(
             f"the sinks of {', '.join(changed)} changed: what {layout.folder} has of them would be deleted, or is not "
             "whole; give the same sinks, or start in a new folder"
@@ -60,6 +65,9 @@ def begin_dead_letters(one: Prepared, layout: Layout, added: set[str]) -> None:
 def check_checkpoint(one: Prepared, layout: Layout) -> None:
     """Refuse a checkpoint that does not match its edges (rows would be lost or duplicated); then tidy its writer."""
     checkpoint = one.writer.checkpoint
+    for path in strays(checkpoint):
+        LOG.warning("sluicegate: operator %r: deleted %s, which another pipeline planned here", one.group.name, path)
+        path.unlink(missing_ok=True)
     check_checkpoint_files(checkpoint)
     done, planned, finished = committed(checkpoint), last_batch(checkpoint), last_committed(checkpoint)
     for edge in one.writer.writes.values():

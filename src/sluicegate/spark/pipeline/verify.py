@@ -18,8 +18,15 @@ from sluicegate.runlog.lock import check_free
 from sluicegate.spark.edges.chain import check_reader, check_writer
 from sluicegate.spark.edges.file_sums import check_file
 from sluicegate.spark.edges.folder import FolderEdge
-from sluicegate.spark.edges.offsets import check_checkpoint_files, committed, last_batch, last_committed
+from sluicegate.spark.edges.offsets import (
+    check_checkpoint_files,
+    committed,
+    last_batch,
+    last_committed,
+    state_partitions,
+)
 from sluicegate.spark.pipeline.graph import Node, RunningGraph, read_graph
+from sluicegate.spark.pipeline.regroup import resumes_from, settle_regroup
 
 Progress = Callable[[float], None]
 _NO_STORES = ("SSTs", "logs", "_metadata")
@@ -51,7 +58,7 @@ def verify(folder: Path, repair: bool = False, progress: Progress = lambda share
     graph, faults = _described(layout)
     if graph is None:
         return Found(0, 0, 0, 0, tuple(faults), repaired)
-    streams = sorted({*graph.sources, *(stream for node in graph.nodes for stream in node.writes)})
+    streams = sorted(set(graph.streams))
     manifests = files = 0
     for number, stream in enumerate(streams):
         edge = FolderEdge(layout.edge(stream))
@@ -81,13 +88,17 @@ def _described(layout: Layout) -> tuple[RunningGraph | None, list[str]]:
 
 def _operator(layout: Layout, node: Node) -> list[str]:
     """Check the checkpoint of one operator against the edges it reads and writes, and against its state."""
-    checkpoint = layout.checkpoint(node.name)
+    try:
+        checkpoint, added = resumes_from(layout, node.name)
+    except SluicegateError as problem:
+        return [str(problem)]
     faults = _fault(check_checkpoint_files, checkpoint)
     if faults:
         return faults
     done, finished = committed(checkpoint), last_committed(checkpoint)
+    published = finished - 1 if finished is not None and finished == added else finished
     for stream in node.writes:
-        faults += _fault(check_writer, FolderEdge(layout.edge(stream)), node.name, finished)
+        faults += _fault(check_writer, FolderEdge(layout.edge(stream)), node.name, published)
     for stream in node.reads:
         faults += _fault(check_reader, FolderEdge(layout.edge(stream)), node.name, done.get(stream, 0))
     if node.stateful and finished is not None:
@@ -99,7 +110,7 @@ def _state(node: Node, checkpoint: Path, finished: int) -> list[str]:
     """Check that every store has a file of the last committed batch: a delta or a snapshot."""
     wanted = (f"{finished + 1}.", f"{finished + 1}_")
     faults = []
-    for store in _stores(checkpoint / "state"):
+    for store in _stores(checkpoint):
         files = [path for path in store.iterdir() if path.is_file() and path.name.startswith(wanted)]
         if not files:
             faults.append(
@@ -111,17 +122,22 @@ def _state(node: Node, checkpoint: Path, finished: int) -> list[str]:
             for path in files
             if path.stat().st_size == 0
         ]
-    if not faults and not any(_stores(checkpoint / "state")):
+    if not faults and not any(_stores(checkpoint)):
         faults.append(f"operator {node.name!r} has committed batch {finished} and its state is missing in {checkpoint}")
     return faults
 
 
-def _stores(state: Path) -> Iterator[Path]:
-    """The folders that hold versions of one partition: ``state/OPERATOR/PARTITION`` or one store below."""
+def _stores(checkpoint: Path) -> Iterator[Path]:
+    """The folders that hold versions of one partition: ``state/OPERATOR/PARTITION`` or one store below.
+
+    Spark leaves the folders of partitions that there are no longer, after their number was reduced.
+    """
+    state, number = checkpoint / "state", state_partitions(checkpoint)
     if not state.is_dir():
         return
     for operator in sorted(path for path in state.iterdir() if path.name.isdigit()):
-        for partition in sorted(path for path in operator.iterdir() if path.name.isdigit()):
+        partitions = sorted(path for path in operator.iterdir() if path.name.isdigit())
+        for partition in (path for path in partitions if number is None or int(path.name) < number):
             inside = [path for path in partition.iterdir() if path.is_dir() and path.name not in _NO_STORES]
             yield from inside or [partition]
 
@@ -155,6 +171,10 @@ def _repaired(layout: Layout) -> Iterator[str]:
 
 def _operator_repaired(layout: Layout, node: Node) -> Iterator[str]:
     checkpoint = layout.checkpoint(node.name)
+    if not checkpoint.resolve().is_relative_to(layout.folder.resolve()):
+        return  # a link that leads out of the folder: nothing is deleted there
+    if layout.regroup(node.name).exists() and not _fault(settle_regroup, layout, node.name, node.writes):
+        yield f"operator {node.name!r}: a change of key groups that was interrupted is finished or undone"
     drafts = checkpoint.parent / "drafts"
     if drafts.exists() and any(drafts.iterdir()):
         shutil.rmtree(drafts, ignore_errors=True)

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sluicegate.errors import BadInput
+from sluicegate.spark.columns import column
 from sluicegate.spark.edges.topic import KafkaTopic
 from sluicegate.spark.kafka.connector import add_connector
 from sluicegate.spark.kafka.records import JSON_OPTIONS
@@ -41,9 +42,9 @@ class Program:
     def start(self, spark: SparkSession, checkpoint: str, processors: Mapping[str, int]) -> StreamingQuery:
         """Start the query; ``processors`` are the tasks of every stage behind the first."""
         rows = self.rows(spark, processors)
-        columns = [F.col(f"`{name}`") for name in rows.columns if name != COLUMN]
+        columns = [column(name) for name in rows.columns if name != COLUMN]
         times = F.struct(F.lit(HEADER).alias("key"), F.col(COLUMN).cast("binary").alias("value"))
-        key = [F.col(f"`{self.key}`").cast("string").alias("key")] if self.key else []
+        key = [column(self.key).cast("string").alias("key")] if self.key else []
         value = F.to_json(F.struct(*columns), JSON_OPTIONS).alias("value")
         writer: Any = rows.select(*key, value, F.array(times).alias("headers")).writeStream.format("kafka")
         settings = {f"kafka.{name}": value for name, value in self.sink.settings}
@@ -92,7 +93,7 @@ def _born(spark: SparkSession, rows: DataFrame) -> DataFrame:
         raise BadInput(f"the source has a column {_BORN!r} that is not Kafka's own: rename it")
     own = [_BORN] if _BORN in rows.columns else []
     born = F.unix_micros(_BORN).cast("string").alias(COLUMN)
-    return found.select(*[F.col(f"`{name}`") for name in (*wanted, *own)], born)
+    return found.select(*[column(name) for name in (*wanted, *own)], born)
 
 
 def _given(spark: SparkSession, step: Step, taken: DataFrame) -> DataFrame:

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from io import TextIOWrapper
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -29,7 +28,7 @@ from sluicegate.errors import SluicegateError, StillWaiting
 from sluicegate.runlog.batch_log import BatchRecord, append_line
 from sluicegate.runlog.files import write_whole
 from sluicegate.runlog.layout import Layout
-from sluicegate.runlog.lock import locked
+from sluicegate.runlog.lock import FolderLock, locked
 from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.cluster.waiting import wait_until
 from sluicegate.spark.edges.offsets import last_batch, last_committed
@@ -77,7 +76,7 @@ class RealTimeRunning:
         for key, value in SETTINGS.items():
             spark.conf.set(key, value)
         program.rows(spark, asked)  # refuses invalid operators before anything is written
-        self._lock: TextIOWrapper = locked(self.layout)
+        self._lock: FolderLock = locked(self.layout)
         self._plan, self._slots, self._source = PlanFile(self.layout.plan), slots, source
         self._checkpoint = self.layout.checkpoint(self.names[0])
         self._boundary: Any = spark._jvm.sluicegate.BatchBoundary  # type: ignore[union-attr]
@@ -121,6 +120,7 @@ class RealTimeRunning:
         """Raise the error that ended the query or one of the threads beside it."""
         if self.problem is not None:
             raise self.problem
+        self._lock.check()
         for other in self.also_check:
             other()
 

@@ -6,7 +6,7 @@ export const ask = async (path) => {
   return answer.json();
 };
 
-const KINDS = ["tick", "decision", "fleet", "what_if", "control", "outcome"];
+const KINDS = ["tick", "decision", "fleet", "what_if", "control", "failures", "outcome"];
 const AGAIN_MS = 2000;
 
 export const listen = ({ onEvent, onRefetch, onState }) => {

@@ -25,12 +25,14 @@ export const showHeader = (run) => {
 const freshness = (run, connected) => {
   if (!connected) return ["bad", "reconnecting"];
   if (!run.caught_up) return ["warn", "reading the past"];
-  if (run.outcome) return ["", "ended"];
+  if (run.outcome || run.over) return ["", "ended"];
   if (!run.tick) return ["warn", "no look yet"];
-  const silent = Date.now() / 1000 - run.tick.at_s;
-  const most = SILENT_AFTER_LOOKS * (run.control?.interval_s ?? 2);
-  return silent > Math.max(most, 6) ? ["warn", `silent for ${length(Math.round(silent))}`] : ["good", "live"];
+  return isSilent(run) ? ["warn", `silent for ${length(Math.round(silentS(run)))}`] : ["good", "live"];
 };
+
+const silentS = (run) => Date.now() / 1000 - run.tick.at_s;
+export const isSilent = (run) =>
+  Boolean(run.tick) && silentS(run) > Math.max(SILENT_AFTER_LOOKS * (run.control?.interval_s ?? 2), 6);
 
 export const showState = (run, connected) => {
   const [kind, text] = freshness(run, connected);
@@ -59,6 +61,7 @@ export const showOutcome = ({ outcome }) => {
   const line = byId("outcome");
   line.hidden = !outcome;
   if (!outcome) return;
+  line.classList.toggle("failures", outcome.answer_exact === false);
   const answer = outcome.answer_exact === null || outcome.answer_exact === undefined
     ? "answer not checked"
     : outcome.answer_exact ? "answer exact" : `answer WRONG: ${outcome.answer_note ?? ""}`;

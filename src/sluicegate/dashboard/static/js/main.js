@@ -3,7 +3,7 @@
 import { ask, listen } from "./api.js";
 import { byId, html } from "./elements.js";
 import { addToFeed, onOlder, showFeed, showHeld } from "./feed.js";
-import { showFailures, showHeader, showOutcome, showState } from "./header.js";
+import { isSilent, showFailures, showHeader, showOutcome, showState } from "./header.js";
 import { bindKeys } from "./keys.js";
 import { showFleet, showNodes } from "./nodes.js";
 import { OperatorDialog } from "./operator.js";
@@ -25,6 +25,7 @@ let topology = null;
 let plan = null;
 let shownS = RANGES["15 min"];
 let askedMs = 0;
+let fetchedMs = 0;
 let asking = false;
 let fetching = false;
 let stale = false;
@@ -83,6 +84,7 @@ const newestRun = async () => {
     for (stale = true; stale; ) {
       stale = false;
       run = await ask("/api/run");
+      fetchedMs = Date.now();
     }
   } finally {
     fetching = false;
@@ -130,10 +132,8 @@ const onNews = {
     run.what_if = plans;
     whatIf.show(run);
   },
-  control: (control) => {
-    run.control = control;
-    showHeader(run);
-  },
+  // who decides was started again: what an earlier run in this folder left, its outcome above all, holds no longer
+  control: () => refetch(),
   failures: (failures) => {
     run.failures = failures;
     showFailures(run);
@@ -189,7 +189,11 @@ const begin = () => {
     width = contentRect.width;
     redraw();
   }).observe(byId("topology"));
-  setInterval(() => showState(run, connected), 1000);
+  setInterval(() => {
+    showState(run, connected);
+    // an application that was killed says nothing: whether it is over has to be asked for
+    if (connected && isSilent(run) && !run.outcome && !run.over && Date.now() - fetchedMs > SLOWEST_MS) refetch();
+  }, 1000);
   listen({
     onEvent: (kind, document) => (fetching || !topology ? (stale = true) : onNews[kind](document)),
     onRefetch: refetch,

@@ -25,6 +25,9 @@ const latency = (title, measured, bound) => {
   return tile(title, parts.seconds(measured), note, kind);
 };
 
+// Shown where they are promised.
+const RARELY = { p50: "Median latency", p99: "99th percentile" };
+
 export const showTiles = (run) => {
   const tick = run.tick ?? {};
   const sojourn = tick.sojourn ?? {};
@@ -35,6 +38,7 @@ export const showTiles = (run) => {
   byId("tiles").replaceChildren(
     latency("Mean latency", sojourn.mean_s, bounds.mean),
     latency("95th percentile", sojourn.p95_s, bounds.p95),
+    ...Object.keys(RARELY).filter((what) => what in bounds).map((what) => latency(RARELY[what], sojourn[`${what}_s`], bounds[what])),
     tile("Load", parts.rate(tick.arrivals_per_s), next === undefined ? "no forecast" : `${rate(next)} expected`),
     tile("Backlog", parts.rows(tick.backlog_rows), "taken in, not yet out"),
     tile("Processors", parts.count(run.tick ? total(tick.running) : null), budget ? `of ${budget} there are` : "no budget set"),

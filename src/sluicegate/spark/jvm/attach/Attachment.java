@@ -38,7 +38,7 @@ public final class Attachment {
   private static final Set<String> YES = Set.of("true", "1", "yes");
 
   private static final Set<SparkSession> RULED = Collections.newSetFromMap(new WeakHashMap<>());
-  private static final Set<SparkContext> MET = Collections.newSetFromMap(new WeakHashMap<>());
+  private static final Set<SparkContext> MET = Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap<>()));
   private static volatile Attachment current;
 
   final SparkContext context;
@@ -54,6 +54,7 @@ public final class Attachment {
   private final Map<String, StatePlaces.Placed> places = new ConcurrentHashMap<>();
   private final ScheduledExecutorService clock = Executors.newSingleThreadScheduledExecutor(Attachment::daemon);
   private final ScheduledExecutorService lister = Executors.newSingleThreadScheduledExecutor(Attachment::daemon);
+  private final ScheduledExecutorService asker = Executors.newSingleThreadScheduledExecutor(Attachment::daemon);
   final FilesSeen files = new FilesSeen(this);
   private final Watch watch;
   private final ExecutorLever lever = new ExecutorLever(this);
@@ -72,11 +73,13 @@ public final class Attachment {
 
   private Attachment(SparkContext context, String application) throws Exception {
     this.context = context;
-    guard = new Guard(context.conf().get(KEYS + "test.faults", ""), context::isStopped);
+    int restSeconds = context.conf().getInt(KEYS + "test.rest_s", 600);
+    guard = new Guard(context.conf().get(KEYS + "test.faults", ""), restSeconds, context::isStopped);
     String version = context.conf().get(KEYS + "test.version", context.version());
     touches = SparkInternals.tried(version);
     if (touches) {
-      SparkInternals.forgetStore(); // executors will call this: fail early here if it does not work
+      SparkInternals.forgetStore(); // executors will call these: fail early here if they do not work
+      PartitionContext.tryOut();
       ExecutorJar.bring(context); // attached by a session, not by the plugin, which has done so
     }
     folder = new RunFolder(folderOf(context, application));
@@ -102,11 +105,12 @@ public final class Attachment {
     controller = wanted ? new ControllerProcess(this, python) : null;
     topics = new Topics(this);
     every(200, "plan", this::readPlan);
-    every(500, "executors", this::moveExecutors);
     every(200, "sources", this::moveSources);
     every(1000, "controller", this::watchController);
     every(1000, "nodes", this::writeNodes);
     every(1000, "forgotten", this::deleteForgotten);
+    // on a thread of its own: a master that does not answer keeps it waiting for minutes
+    asker.scheduleWithFixedDelay(() -> guard.run("executors", this::moveExecutors), 0, 500, TimeUnit.MILLISECONDS);
     lister.scheduleWithFixedDelay(() -> guard.run("files", files::look), 1000, 1000, TimeUnit.MILLISECONDS);
   }
 
@@ -147,14 +151,18 @@ public final class Attachment {
 
   /** Attaches from a session if the application's code has overwritten spark.plugins; never after a detach. */
   static void attachWithoutPlugin(SparkSession session) {
-    if (current == null) {
-      attachFrom(session);
+    try {
+      SparkContext context = SparkInternals.context(session);
+      if (current == null && !MET.contains(context)) { // first: a query that starts must not wait while we detach
+        attachFrom(context);
+      }
+    } catch (Throwable problem) {
+      Guard.say("not attached, the application goes on without: " + Guard.words(problem));
     }
   }
 
-  private static synchronized void attachFrom(SparkSession session) {
+  private static synchronized void attachFrom(SparkContext context) {
     try {
-      SparkContext context = SparkInternals.context(session);
       boolean wanted = context.conf().getAllWithPrefix(KEYS).length > 0;
       boolean plugged = context.conf().get("spark.plugins", "").contains(SluicegatePlugin.class.getName());
       if (wanted && !plugged && current == null && !MET.contains(context)) {
@@ -217,6 +225,7 @@ public final class Attachment {
     guard.run("close", () -> context.removeSparkListener(watch));
     guard.run("close", () -> untab.run());
     clock.shutdownNow();
+    asker.shutdownNow();
     guard.run("close", pace::giveBackAll);
     guard.run("close", split::giveBackAll);
     lister.shutdownNow();
@@ -253,7 +262,10 @@ public final class Attachment {
       return known.name;
     }
     var found = SparkInternals.query(asking, id);
-    return found == null ? null : queries.started(id, found.runId().toString(), found.name()).name;
+    if (found == null) {
+      return null;
+    }
+    return queries.started(id, found.runId().toString(), found.name(), run -> SparkInternals.query(asking, run) != null).name;
   }
 
   /** Executors that may get tasks, in Spark's location format. */
@@ -357,7 +369,7 @@ public final class Attachment {
   int slots() {
     int each = taskCpus();
     if (context.isLocal()) {
-      return context.defaultParallelism();
+      return Math.max(SparkInternals.localCores(context) / each, 1);
     }
     return cores.entrySet().stream().filter(e -> hosts.containsKey(e.getKey())).mapToInt(e -> e.getValue() / each).sum();
   }
@@ -400,6 +412,9 @@ public final class Attachment {
       guard.fault("lever");
       lever.step(Math.min(plan.executors(), mostExecutors));
     } catch (Throwable problem) {
+      if (asker.isShutdown()) {
+        return; // interrupted by a detach
+      }
       guard.giveUp(Guard.Lever.EXECUTORS, problem.toString());
     }
   }

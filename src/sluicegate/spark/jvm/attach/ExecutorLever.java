@@ -23,6 +23,7 @@ final class ExecutorLever {
   private final Set<String> waitsFor = ConcurrentHashMap.newKeySet();
   private int asked;
   private long askedAt;
+  private boolean refused;
   private long givingSince;
 
   ExecutorLever(Attachment attachment) {
@@ -53,16 +54,19 @@ final class ExecutorLever {
     waitsFor.remove(query);
   }
 
-  void step(int wanted) {
+  void step(int wanted) throws InterruptedException {
     if (wanted <= 0) {
       giving.clear();
       return;
     }
     List<String> here = attachment.executors().stream().filter(one -> !drained.contains(one)).sorted(NEWEST_LAST).toList();
     long now = System.nanoTime();
+    boolean old = now - askedAt > AGAIN_NANOS;
+    // a master that was started anew has forgotten the total
+    boolean due = (wanted != asked && !refused) || (old && (refused || wanted != here.size()));
     if (wanted >= here.size()) {
       giving.clear();
-      if (wanted != asked || (wanted > here.size() && now - askedAt > AGAIN_NANOS)) {
+      if (due) {
         ask(wanted, now);
       }
       return;
@@ -74,24 +78,32 @@ final class ExecutorLever {
       attachment.queries.all().stream().filter(one -> one.active).forEach(one -> waitsFor.add(one.name));
     }
     if (waitsFor.isEmpty() || now - givingSince > MOST_GIVING_NANOS) {
-      if (wanted != asked) {
+      if (due) {
         ask(wanted, now);
       }
+      if (refused) {
+        return; // with the old total the master would replace what is removed
+      }
       boolean force = now - givingSince > MOST_BUSY_NANOS;
-      last.forEach(one -> remove(one, force));
+      for (String one : last) {
+        remove(one, force);
+      }
     }
   }
 
-  private void ask(int total, long now) {
+  private void ask(int total, long now) throws InterruptedException {
     asked = total;
     askedAt = now;
-    if (!SparkInternals.ask(attachment.context, total)) {
-      attachment.guard.once("the master did not take the request for " + total + " executors");
+    String answer = SparkInternals.ask(attachment.context, total);
+    refused = answer != null;
+    if (refused) {
+      String again = "; it is asked again every " + AGAIN_NANOS / 1_000_000_000L + " s";
+      attachment.guard.once("request for executors", "the master did not take a request for executors: " + answer + again);
     }
   }
 
   /** Spark does not kill an executor that runs tasks, unless forced: then it gets no new tasks and is tried again. */
-  private void remove(String executor, boolean force) {
+  private void remove(String executor, boolean force) throws InterruptedException {
     boolean drains = attachment.context.conf().getBoolean("spark.decommission.enabled", false);
     if ((drains && SparkInternals.drain(attachment.context, executor))
         || SparkInternals.kill(attachment.context, executor, force)) {

@@ -20,7 +20,8 @@ public final class FewerTasks extends SparkPlan {
   private final boolean stateful;
   private final SparkPlan child;
 
-  FewerTasks(String query, int tasks, boolean stateful, SparkPlan child) {
+  /** Public, and with the arguments that the product has: listeners of others copy plans and write them as JSON. */
+  public FewerTasks(String query, int tasks, boolean stateful, SparkPlan child) {
     this.query = query;
     this.tasks = tasks;
     this.stateful = stateful;
@@ -71,12 +72,17 @@ public final class FewerTasks extends SparkPlan {
 
   @Override
   public int productArity() {
-    return 2;
+    return 4;
   }
 
   @Override
   public Object productElement(int at) {
-    return at == 0 ? (Object) tasks : child;
+    return switch (at) {
+      case 0 -> query;
+      case 1 -> tasks;
+      case 2 -> stateful;
+      default -> child;
+    };
   }
 
   @Override

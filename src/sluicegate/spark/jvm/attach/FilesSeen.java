@@ -22,8 +22,9 @@ import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 /**
  * Lists the input folders of queries periodically: files not read yet, and modification times of the recent ones.
  *
- * <p>On its own thread, of which it takes at most a fiftieth: slow listings are made less often. Listing is given up
- * beyond a second or {@link #MOST_FILES} files, and not done on object stores, where listings are charged for.
+ * <p>On its own thread, of which it takes at most a fiftieth: slow listings are made less often. A listing ends beyond a
+ * second or {@link #MOST_FILES} files, and a query is no longer listed after {@link #MOST_FAILED} that ended so or failed
+ * in a row: one alone may be a busy disk's. Object stores are not listed, as they charge for it.
  */
 final class FilesSeen {
   private static final Set<String> LISTED = Set.of("file", "hdfs", "viewfs", "webhdfs", "swebhdfs");
@@ -33,6 +34,8 @@ final class FilesSeen {
   private static final long REMEMBERED_MS = 120_000;
   private static final long MOST_LOG_BYTES = 4_000_000;
   private static final int MOST_ASKED = 20;
+  private static final int MOST_FAILED = 5;
+  private static final long AGAIN_NANOS = 1_000_000_000L;
 
   private final Attachment attachment;
   private final Map<String, Sample> samples = new ConcurrentHashMap<>();
@@ -48,6 +51,7 @@ final class FilesSeen {
     final Set<String> notTaken = ConcurrentHashMap.newKeySet();
     final Map<String, Long> unread = new ConcurrentHashMap<>();
     long againAt = System.nanoTime();
+    int failed;
     boolean gone;
     volatile ObjectNode told;
   }
@@ -61,11 +65,19 @@ final class FilesSeen {
       }
       Sample sample = samples.computeIfAbsent(query.name, none -> new Sample());
       if (!sample.gone && System.nanoTime() - sample.againAt >= 0) {
+        long began = System.nanoTime();
         try {
+          attachment.guard.fault("listing");
           list(query, sample);
+          sample.failed = 0;
         } catch (Throwable problem) {
-          giveUp(query, sample, problem.toString());
+          if (++sample.failed >= MOST_FAILED) {
+            giveUp(query, sample, Guard.words(problem));
+          }
+          sample.told = null; // until a listing says how many there are now
+          sample.againAt = Math.max(sample.againAt, System.nanoTime() + (AGAIN_NANOS << sample.failed));
         }
+        sample.againAt = Math.max(sample.againAt, System.nanoTime() + RARELY * (System.nanoTime() - began));
       }
     }
   }
@@ -131,7 +143,6 @@ final class FilesSeen {
     sample.recent.values().removeIf(came -> came < now - REMEMBERED_MS);
     sample.unread.keySet().retainAll(unread.keySet());
     sample.unread.putAll(unread);
-    sample.againAt = System.nanoTime() + RARELY * (System.nanoTime() - began);
     if (any) {
       sample.told = document(sample, now);
     }

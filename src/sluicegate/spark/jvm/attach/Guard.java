@@ -1,5 +1,7 @@
 package sluicegate.attach;
 
+import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -11,7 +13,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Isolates the user's queries from our failures: any exception is caught and logged once, and the lever concerned is
- * disabled for the rest of the application.
+ * disabled for the rest of the application. A lever that is slow is suspended, for longer each time.
  */
 final class Guard {
   private static final Logger LOG = LoggerFactory.getLogger("sluicegate");
@@ -22,7 +24,11 @@ final class Guard {
               + "[\\w.-]*[\"']?\\s*[=:]\\s*)(?:\\\\*\"[^\"]*\"|'[^']*'|[^\\s,;&}\\]\"']+)",
           Pattern.CASE_INSENSITIVE);
   private static final long SLOW_NANOS = 500_000_000L;
+  private static final double SLOW_SHARE = 0.1;
+  private static final double FIRST_BATCH_SECONDS = 30;
   private static final long SLOW_AGAIN_NANOS = 600_000_000_000L;
+  private static final int MOST_DOUBLINGS = 7;
+  private static final int MOST_REMEMBERED = 1000;
 
   /** The levers that can be disabled independently: without TASKS, executors still follow the plan. */
   enum Lever {
@@ -33,24 +39,39 @@ final class Guard {
     SPLITTING
   }
 
+  /** The newest only: an application of months that names every query anew has ever new lines. */
+  private static final class Remembered extends LinkedHashMap<String, Boolean> {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    protected boolean removeEldestEntry(Map.Entry<String, Boolean> eldest) {
+      return size() > MOST_REMEMBERED;
+    }
+  }
+
   @FunctionalInterface
   interface Body {
     void run() throws Throwable;
   }
 
   private final Set<Lever> gone = ConcurrentHashMap.newKeySet();
-  private final Set<String> said = ConcurrentHashMap.newKeySet();
+  private final Set<String> said = Collections.synchronizedSet(Collections.newSetFromMap(new Remembered()));
   private final Map<Lever, Long> slowAt = new ConcurrentHashMap<>();
+  private final Map<Lever, Integer> rests = new ConcurrentHashMap<>();
+  private final Map<Lever, Long> restsUntil = new ConcurrentHashMap<>();
+  private final long restNanos;
   private final Map<String, String> faults = new ConcurrentHashMap<>();
   private final BooleanSupplier over;
   private volatile Consumer<String> heard = line -> {};
 
   /**
    * {@code over}: the application has ended, so failures are expected and not logged. {@code faults} to inject, for
-   * tests: CALLBACK=throw or CALLBACK=MILLISECONDS, comma-separated.
+   * tests: CALLBACK=throw or CALLBACK=MILLISECONDS, each also with :TIMES, comma-separated. {@code restSeconds}: how
+   * long a slow lever is suspended at first.
    */
-  Guard(String faults, BooleanSupplier over) {
+  Guard(String faults, int restSeconds, BooleanSupplier over) {
     this.over = over;
+    restNanos = restSeconds * 1_000_000_000L;
     for (String one : faults.split(",")) {
       int equals = one.indexOf('=');
       if (equals > 0) {
@@ -71,13 +92,13 @@ final class Guard {
     return (bare ? root.toString() : text).lines().findFirst().orElse("").strip();
   }
 
-  /** A line for those who read along, no fault. */
+  /** A line for those who read along, no fault. The logger's name, which precedes it, says whose line it is. */
   static void tellOf(String line) {
-    LOG.info("sluicegate: {}", redacted(line));
+    LOG.info(redacted(line));
   }
 
   static void say(String line) {
-    LOG.warn("sluicegate: {}", redacted(line));
+    LOG.warn(redacted(line));
   }
 
   /** Masks passwords before @ in addresses, and values after names such as password, like runlog/redacted.py. */
@@ -100,7 +121,8 @@ final class Guard {
   }
 
   boolean has(Lever lever) {
-    return !gone.contains(lever);
+    Long until = restsUntil.get(lever);
+    return !gone.contains(lever) && (until == null || System.nanoTime() - until >= 0);
   }
 
   void giveUp(Lever lever, String why) {
@@ -111,7 +133,12 @@ final class Guard {
 
   /** Logs a line, unless it was logged before. */
   void once(String line) {
-    if (said.add(line)) {
+    once(line, line);
+  }
+
+  /** Logs a line, unless one of this trouble was logged before: its text may differ from time to time. */
+  void once(String trouble, String line) {
+    if (said.add(trouble)) {
       tell(line);
     }
   }
@@ -128,14 +155,33 @@ final class Guard {
     }
   }
 
-  /** For code on the user's threads: a lever that is slow twice within ten minutes is disabled as if it had failed. */
-  void timed(Lever lever, long began) {
+  /**
+   * For code on the user's threads: a lever that is slow twice within ten minutes is suspended, at first for ten minutes.
+   * Slow is more than half a second, and more than a tenth of the query's last batch, which took {@code batchSeconds}:
+   * where the machine is overloaded everything is slow, and that is when tasks have to follow. 0: it had none yet, and
+   * its first one, which loads classes, is taken for a long one.
+   *
+   * <p>Not for good: two pauses of the garbage collector would otherwise leave an application of months as it is.
+   */
+  void timed(Lever lever, long began, double batchSeconds) {
     long now = System.nanoTime();
-    if (now - began > SLOW_NANOS) {
+    double batch = batchSeconds > 0 ? batchSeconds : FIRST_BATCH_SECONDS;
+    if (now - began > Math.max(SLOW_NANOS, SLOW_SHARE * 1e9 * batch)) {
       Long before = slowAt.put(lever, now);
       if (before != null && now - before < SLOW_AGAIN_NANOS) {
-        giveUp(lever, "it took " + (now - began) / 1_000_000 + " ms of a query's time, twice");
+        slowAt.remove(lever);
+        rest(lever, now, (now - began) / 1_000_000);
       }
+    }
+  }
+
+  private void rest(Lever lever, long now, long tookMillis) {
+    int before = rests.merge(lever, 1, Integer::sum) - 1;
+    long nanos = restNanos << Math.min(before, MOST_DOUBLINGS);
+    restsUntil.put(lever, now + nanos);
+    if (!over.getAsBoolean()) {
+      String slow = "it took " + tookMillis + " ms of a query's time, twice";
+      tell(lever.name().toLowerCase() + " left to Spark for " + nanos / 1_000_000_000L + " s: " + slow);
     }
   }
 
@@ -158,9 +204,15 @@ final class Guard {
     if (wanted == null) {
       return;
     }
-    if (wanted.equals("throw")) {
+    String[] parts = wanted.split(":");
+    int left = parts.length > 1 ? Integer.parseInt(parts[1]) : Integer.MAX_VALUE;
+    if (left <= 0) {
+      return;
+    }
+    faults.replace(callback, parts[0] + ":" + (left - 1));
+    if (parts[0].equals("throw")) {
       throw new IllegalStateException("injected into " + callback);
     }
-    Thread.sleep(Long.parseLong(wanted));
+    Thread.sleep(Long.parseLong(parts[0]));
   }
 }

@@ -9,7 +9,7 @@ import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
 
 /**
- * The same partitions; clears the thread-local state store before each of them.
+ * The same partitions, each as if it were alone in its task: in a context of its own, with no state store left over.
  *
  * <p>Spark passes a store from the operator that reads it to the one that writes it in a thread-local, assuming one
  * partition per task: in a task with two partitions the second would write to the store of the first.
@@ -18,8 +18,11 @@ final class OneByOne extends RDD<InternalRow> {
   private static final long serialVersionUID = 1L;
   private static final ClassTag<InternalRow> ROW = ClassTag$.MODULE$.apply(InternalRow.class);
 
+  private final int count;
+
   OneByOne(RDD<InternalRow> of) {
     super(of, ROW);
+    count = of.getNumPartitions();
   }
 
   @Override
@@ -30,6 +33,7 @@ final class OneByOne extends RDD<InternalRow> {
   @Override
   public Iterator<InternalRow> compute(Partition partition, TaskContext task) {
     SparkInternals.forgetStore();
-    return this.<InternalRow>firstParent(ROW).iterator(partition, task);
+    RDD<InternalRow> rows = firstParent(ROW);
+    return PartitionContext.rows(task, partition.index(), count, context -> rows.iterator(partition, context));
   }
 }

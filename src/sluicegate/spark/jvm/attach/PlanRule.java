@@ -34,15 +34,17 @@ public final class PlanRule extends Rule<SparkPlan> {
       return plan;
     }
     long began = System.nanoTime();
+    String name = null;
     try {
       attachment.guard.fault("rule");
-      return moved(plan, attachment);
+      name = queryOf(attachment);
+      return moved(plan, attachment, name);
     } catch (Throwable problem) {
       Guard.passOn(problem);
       attachment.guard.giveUp(Guard.Lever.TASKS, problem.toString());
       return plan;
     } finally {
-      attachment.guard.timed(Guard.Lever.TASKS, began);
+      attachment.guard.timed(Guard.Lever.TASKS, began, attachment.queries.lastSeconds(name));
     }
   }
 
@@ -55,19 +57,20 @@ public final class PlanRule extends Rule<SparkPlan> {
     }
   }
 
-  private SparkPlan moved(SparkPlan plan, Attachment attachment) {
+  /** The name of the streaming query that is being planned; null if it is another's, or nothing is planned for any. */
+  private String queryOf(Attachment attachment) {
     var context = SparkInternals.context(session);
     String id = context.getLocalProperty(SparkInternals.QUERY_ID);
-    WantedPlan wanted = attachment.plan();
-    if (id == null || wanted.queries().isEmpty() || context != attachment.context) {
-      return plan;
-    }
-    String name = attachment.nameOf(id, session);
-    WantedPlan.Query query = name == null ? null : wanted.queries().get(name);
+    boolean none = id == null || attachment.plan().queries().isEmpty() || context != attachment.context;
+    return none ? null : attachment.nameOf(id, session);
+  }
+
+  private SparkPlan moved(SparkPlan plan, Attachment attachment, String name) {
+    WantedPlan.Query query = name == null ? null : attachment.plan().queries().get(name);
     if (query == null || !SparkInternals.movable(plan)) {
       return plan;
     }
-    String batch = context.getLocalProperty(SparkInternals.BATCH_ID);
+    String batch = SparkInternals.context(session).getLocalProperty(SparkInternals.BATCH_ID);
     return new Walk(name, query, batch == null ? -1 : Long.parseLong(batch)).over(plan);
   }
 
@@ -105,6 +108,9 @@ public final class PlanRule extends Rule<SparkPlan> {
     }
 
     private SparkPlan root(SparkPlan plan) {
+      if (SparkInternals.namesPartitions(plan)) {
+        return plan;
+      }
       if (SparkInternals.isWrite(plan)) {
         return SparkInternals.withChildren(plan, this::root);
       }

@@ -14,6 +14,7 @@ import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.function.Predicate;
 import java.util.function.UnaryOperator;
 import java.util.zip.CRC32;
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
@@ -27,11 +28,14 @@ final class Queries {
     volatile String checkpoint;
     volatile boolean continuous;
     volatile String id;
+    private String idBefore;
     volatile String run;
     volatile boolean active = true;
     volatile boolean stateful;
     volatile int partitions = 1;
     volatile int batches;
+    volatile long lastBatch = -1;
+    volatile double lastSeconds;
     volatile long number;
     volatile List<Ends.End> reads = List.of();
     volatile List<Ends.End> writes = List.of();
@@ -56,6 +60,12 @@ final class Queries {
     return byId.get(id);
   }
 
+  /** How long the last batch of a query took, by its name; 0 if it had none yet. */
+  double lastSeconds(String name) {
+    Query query = name == null ? null : byName.get(name);
+    return query == null ? 0 : query.lastSeconds;
+  }
+
   /** The next query that is no longer described, and has not come back; null if there is none. */
   String nextForgotten() {
     String name = forgotten.poll();
@@ -70,13 +80,27 @@ final class Queries {
   }
 
   synchronized Query started(String id, String run, String given) {
+    return started(id, run, given, none -> true);
+  }
+
+  /**
+   * {@code runs} tells by run id which queries really run: the event of a query's end may still wait when another one
+   * starts under its name. A query keeps the name that it got first.
+   */
+  synchronized Query started(String id, String run, String given, Predicate<String> runs) {
     String plain = plain(given, id);
+    Query known = byId.get(id);
     Query there = byName.get(plain);
-    boolean other = there != null && there.active && !there.id.equals(id);
-    String name = other ? plain + "-" + id.substring(0, 8) : plain;
+    boolean other = there != null && there.active && !there.id.equals(id) && runs.test(there.run);
+    String name = known != null && known.id.equals(id) ? known.name : other ? plain + "-" + id.substring(0, 8) : plain;
     Query query = byName.computeIfAbsent(name, none -> new Query(name, id, run));
     if (!run.equals(query.run)) {
       query.batches = 0;
+      query.lastBatch = -1;
+    }
+    if (!id.equals(query.id)) { // started without a checkpoint again and again: a new id each time
+      forget(query.idBefore, query);
+      query.idBefore = query.id; // its last events may still come
     }
     query.id = id;
     query.run = run;
@@ -86,6 +110,12 @@ final class Queries {
     byId.put(id, query);
     forgetOldest();
     return query;
+  }
+
+  private void forget(String id, Query query) {
+    if (id != null) {
+      byId.remove(id, query);
+    }
   }
 
   /** Keeps only the newest ended queries, for applications that start new queries all the time. */

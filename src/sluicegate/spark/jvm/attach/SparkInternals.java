@@ -16,6 +16,7 @@ import org.apache.spark.paths.SparkPath;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.scheduler.ExecutorDecommissionInfo;
 import org.apache.spark.scheduler.TaskLocation;
+import org.apache.spark.scheduler.local.LocalSchedulerBackend;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InputFileBlockLength;
@@ -31,6 +32,7 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.execution.command.DataWritingCommandExec;
 import org.apache.spark.sql.execution.datasources.WriteFilesExecBase;
+import org.apache.spark.sql.execution.datasources.v2.ContinuousScanExec;
 import org.apache.spark.sql.execution.datasources.v2.MicroBatchScanExec;
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec;
 import org.apache.spark.sql.execution.datasources.v2.V2TableWriteExec;
@@ -46,6 +48,8 @@ import org.apache.spark.sql.execution.streaming.runtime.FileStreamSource;
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
 import org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor;
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
+import org.apache.spark.sql.execution.streaming.sources.ForeachWrite;
+import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite;
 import org.apache.spark.sql.execution.streaming.state.StateStoreThreadLocalTracker;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
@@ -71,7 +75,7 @@ final class SparkInternals {
 
   /** Whether the stages of a plan may get fewer tasks. */
   static boolean movable(SparkPlan plan) {
-    return !isBroadcast(plan) && !(plan instanceof AdaptiveSparkPlanExec) && streams(plan) && !realTime(plan);
+    return !isBroadcast(plan) && !(plan instanceof AdaptiveSparkPlanExec) && streams(plan) && !endless(plan);
   }
 
   static boolean isBroadcast(SparkPlan plan) {
@@ -92,6 +96,16 @@ final class SparkInternals {
         || plan instanceof V2TableWriteExec
         || plan instanceof WriteFilesExecBase
         || plan instanceof DataWritingCommandExec;
+  }
+
+  /**
+   * Whether a writer is told the partition and the batch of its rows, and may leave out those that it has had: with other
+   * tasks in a batch that is tried again it would leave out rows that it has not had.
+   */
+  static boolean namesPartitions(SparkPlan plan) {
+    return plan instanceof WriteToDataSourceV2Exec write
+        && write.batchWrite() instanceof MicroBatchWrite batch
+        && batch.writeSupport().getClass().getName().startsWith(ForeachWrite.class.getName());
   }
 
   /** A root whose partitioning requirements are unknown: commands and writes of other kinds. */
@@ -176,9 +190,11 @@ final class SparkInternals {
         new RoundRobinPartitioning(tasks), plan, REPARTITION_BY_NUM$.MODULE$, Option.empty(), false);
   }
 
-  private static boolean realTime(SparkPlan plan) {
+  /** Whether tasks read until the query is stopped: one that followed another in its task would never run. */
+  private static boolean endless(SparkPlan plan) {
     return plan instanceof RealTimeStreamScanExec
-        || CollectionConverters.asJava(plan.children()).stream().anyMatch(SparkInternals::realTime);
+        || plan instanceof ContinuousScanExec
+        || CollectionConverters.asJava(plan.children()).stream().anyMatch(SparkInternals::endless);
   }
 
   static SparkPlan withChildren(SparkPlan plan, UnaryOperator<SparkPlan> change) {
@@ -357,13 +373,24 @@ final class SparkInternals {
 
   // ---- executors
 
+  /** The cores of a local master; spark.default.parallelism, which the user may set to anything, says nothing of them. */
+  static int localCores(SparkContext context) {
+    return context.schedulerBackend() instanceof LocalSchedulerBackend local ? local.totalCores() : context.defaultParallelism();
+  }
+
   static ExecutorAllocationClient client(SparkContext context) {
     return context.schedulerBackend() instanceof ExecutorAllocationClient client ? client : null;
   }
 
-  static boolean ask(SparkContext context, int total) {
+  /** Requests a total of executors; returns why it was not taken, such as a master that is away, or null. */
+  static String ask(SparkContext context, int total) throws InterruptedException {
     scala.collection.immutable.Map<String, Object> nowhere = scala.collection.immutable.Map$.MODULE$.empty();
-    return context.requestTotalExecutors(total, 0, nowhere);
+    try {
+      return context.requestTotalExecutors(total, 0, nowhere) ? null : "refused";
+    } catch (Exception unanswered) { // Scala declares none
+      throwInterrupt(unanswered);
+      return Guard.words(unanswered);
+    }
   }
 
   static boolean drain(SparkContext context, String executor) {
@@ -371,9 +398,20 @@ final class SparkInternals {
     return client(context).decommissionExecutor(executor, why, false, false);
   }
 
-  /** Whether it is killed: one that runs tasks is not, unless forced. */
-  static boolean kill(SparkContext context, String executor, boolean force) {
+  /** Whether it is killed: one that runs tasks is not, unless forced; nor is any while the master is away. */
+  static boolean kill(SparkContext context, String executor, boolean force) throws InterruptedException {
     var one = CollectionConverters.asScala(List.of(executor)).toSeq();
-    return client(context).killExecutors(one, false, false, force).nonEmpty();
+    try {
+      return client(context).killExecutors(one, false, false, force).nonEmpty();
+    } catch (Exception unanswered) {
+      throwInterrupt(unanswered);
+      return false;
+    }
+  }
+
+  private static void throwInterrupt(Exception problem) throws InterruptedException {
+    if (problem instanceof InterruptedException stopped) {
+      throw stopped;
+    }
   }
 }

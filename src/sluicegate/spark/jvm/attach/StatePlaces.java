@@ -44,7 +44,7 @@ final class StatePlaces implements PartitionCoalescer, Serializable {
       attachment.guard.giveUp(Guard.Lever.PLACES, problem.toString());
       return neighbours(parts, tasks);
     } finally {
-      attachment.guard.timed(Guard.Lever.PLACES, began);
+      attachment.guard.timed(Guard.Lever.PLACES, began, attachment.queries.lastSeconds(query));
     }
   }
 

@@ -57,6 +57,11 @@ final class Topics implements Runnable {
   private void look() throws Exception {
     Set<String> names = attachment.queries.all().stream().map(one -> one.name).collect(Collectors.toSet());
     dated.keySet().retainAll(names);
+    for (String forgotten : known.keySet()) {
+      if (!names.contains(forgotten)) {
+        KafkaOffsets.close(known.remove(forgotten));
+      }
+    }
     for (Queries.Query one : attachment.queries.all()) {
       StreamExecution query = one.active ? attachment.running(one.run) : null;
       StreamExecution before = query == null ? known.remove(one.name) : known.get(one.name);
@@ -85,7 +90,7 @@ final class Topics implements Runnable {
         return;
       }
       String told = Guard.redacted(told(problem));
-      attachment.guard.once("the topics of " + name + ": " + told);
+      attachment.guard.once("topics of " + name + "/" + cause(problem).getClass(), "the topics of " + name + ": " + told);
       if (!told.equals(problems.put(name, told))) {
         attachment.folder.source(name, RunFolder.JSON.createObjectNode().put("at_s", now()).put("problem", told));
       }
@@ -140,12 +145,17 @@ final class Topics implements Runnable {
     }
   }
 
-  /** Describes the root cause in one line. */
-  private static String told(Throwable problem) {
+  private static Throwable cause(Throwable problem) {
     Throwable cause = problem;
     while (cause.getCause() != null && cause.getCause() != cause) {
       cause = cause.getCause();
     }
+    return cause;
+  }
+
+  /** Describes the root cause in one line. */
+  private static String told(Throwable problem) {
+    Throwable cause = cause(problem);
     String kind = cause.getClass().getSimpleName();
     if (cause instanceof TimeoutException || kind.equals("TimeoutException") || kind.equals("DisconnectException")) {
       return "the broker does not answer; lag and latency are not known until it does";

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.time.Instant;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
@@ -25,20 +26,26 @@ import scala.jdk.javaapi.CollectionConverters;
 /**
  * Listens to queries of all sessions, stages and executors, and logs one line for every finished batch.
  *
- * <p>Spark's listener thread only enqueues events: if our thread is slow, events are dropped and Spark does not wait.
+ * <p>Spark's listener thread only enqueues what is needed of an event, since Spark's own of a stage has kilobytes: if
+ * our thread is slow, events are dropped and Spark does not wait.
  */
 final class Watch extends SparkListener {
   private static final int MOST_WAITING = 20_000;
   private static final int MOST_STAGES = 20_000;
+  private static final int MOST_BATCHES = 1000;
+  private static final int MOST_STAGES_TOLD = 200;
   private static final int COLD_BATCHES = 2;
   private static final double UNSETTLED_S = 5.0;
 
   private final Attachment attachment;
   private final BlockingQueue<Runnable> waiting = new ArrayBlockingQueue<>(MOST_WAITING);
   private final Thread thread = new Thread(this::work, "sluicegate-watch");
-  private final Map<Integer, String> batchOfStage = bounded();
-  private final Map<String, ArrayNode> stagesOfBatch = bounded();
+  private final Map<Integer, BatchOf> batchOfStage = bounded(MOST_STAGES);
+  private final Map<BatchOf, ArrayNode> stagesOfBatch = bounded(MOST_BATCHES);
   private volatile boolean ended;
+
+  /** A batch of a query by its id, as the properties of its jobs name them. */
+  private record BatchOf(String query, long number) {}
 
   Watch(Attachment attachment) {
     this.attachment = attachment;
@@ -100,12 +107,19 @@ final class Watch extends SparkListener {
 
   @Override
   public void onJobStart(SparkListenerJobStart job) {
-    later("job", () -> begun(job));
+    attachment.guard.run("listener", () -> begun(job)); // here, so that stages of other jobs need no place in the queue
   }
 
   @Override
   public void onStageCompleted(SparkListenerStageCompleted stage) {
-    later("stage", () -> done(stage.stageInfo()));
+    StageInfo info = stage.stageInfo();
+    BatchOf batch = batchOfStage.get(info.stageId());
+    if (batch != null && info.failureReason().isEmpty()) {
+      attachment.guard.run("listener", () -> {
+        ObjectNode figures = figures(info);
+        later("stage", () -> done(batch, figures));
+      });
+    }
   }
 
   @Override
@@ -117,19 +131,49 @@ final class Watch extends SparkListener {
 
   private void begun(SparkListenerJobStart job) {
     String query = job.properties() == null ? null : job.properties().getProperty(SparkInternals.QUERY_ID);
-    if (query != null) {
-      String batch = query + "/" + job.properties().getProperty(SparkInternals.BATCH_ID);
-      CollectionConverters.asJava(job.stageIds()).forEach(stage -> batchOfStage.put((Integer) stage, batch));
+    String batch = query == null ? null : job.properties().getProperty(SparkInternals.BATCH_ID);
+    if (batch != null) {
+      BatchOf of = new BatchOf(query, Long.parseLong(batch));
+      CollectionConverters.asJava(job.stageIds()).forEach(stage -> batchOfStage.put((Integer) stage, of));
     }
   }
 
-  private void done(StageInfo stage) {
-    String batch = batchOfStage.get(stage.stageId());
-    if (batch == null || stage.failureReason().isDefined()) {
+  /**
+   * Keeps a stage for the line of its batch. Threads of a pool that foreachBatch made in an earlier batch name that one
+   * for ever, and go on when the query has ended.
+   */
+  private void done(BatchOf named, ObjectNode stage) {
+    Queries.Query query = attachment.queries.byId(named.query());
+    if (query != null && query.id.equals(named.query()) && !query.active) {
       return;
     }
+    long number = query == null ? named.number() : Math.max(named.number(), query.lastBatch + 1);
+    BatchOf batch = new BatchOf(named.query(), number);
+    ArrayNode stages = stagesOfBatch.computeIfAbsent(batch, none -> RunFolder.JSON.createArrayNode());
+    if (stages.size() < MOST_STAGES_TOLD || !addedUp(stages, stage)) {
+      stages.add(stage);
+    }
+  }
+
+  /** Adds a stage's figures to those of one with as many tasks: foreachBatch may run thousands of jobs in a batch. */
+  private static boolean addedUp(ArrayNode stages, ObjectNode more) {
+    for (JsonNode one : stages) {
+      if (one.path("tasks").equals(more.path("tasks")) && one.path("behind_shuffle").equals(more.path("behind_shuffle"))) {
+        for (String sum : List.of("wall_s", "run_s", "cpu_s")) {
+          ((ObjectNode) one).put(sum, one.path(sum).asDouble() + more.path(sum).asDouble());
+        }
+        for (String sum : List.of("rows_in", "rows_out")) {
+          ((ObjectNode) one).put(sum, one.path(sum).asLong() + more.path(sum).asLong());
+        }
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private static ObjectNode figures(StageInfo stage) {
     TaskMetrics metrics = stage.taskMetrics();
-    ObjectNode one = stagesOfBatch.computeIfAbsent(batch, none -> RunFolder.JSON.createArrayNode()).addObject();
+    ObjectNode one = RunFolder.JSON.createObjectNode();
     one.put("tasks", stage.numTasks()).put("behind_shuffle", stage.parentIds().nonEmpty());
     if (stage.submissionTime().isDefined() && stage.completionTime().isDefined()) {
       one.put("wall_s", ((Long) stage.completionTime().get() - (Long) stage.submissionTime().get()) / 1e3);
@@ -137,6 +181,7 @@ final class Watch extends SparkListener {
     one.put("run_s", metrics.executorRunTime() / 1e3).put("cpu_s", metrics.executorCpuTime() / 1e9);
     one.put("rows_in", metrics.inputMetrics().recordsRead() + metrics.shuffleReadMetrics().recordsRead());
     one.put("rows_out", metrics.outputMetrics().recordsWritten() + metrics.shuffleWriteMetrics().recordsWritten());
+    return one;
   }
 
   private void told(SparkListenerEvent event) throws Exception {
@@ -157,10 +202,14 @@ final class Watch extends SparkListener {
 
   private void batch(JsonNode progress) throws Exception {
     String id = progress.path("id").asText();
-    ArrayNode stages = stagesOfBatch.remove(id + "/" + progress.path("batchId").asLong());
+    String run = progress.path("runId").asText();
+    ArrayNode stages = stagesOfBatch.remove(new BatchOf(id, progress.path("batchId").asLong()));
     Queries.Query query = attachment.queries.byId(id);
+    if (query == null && attachment.running(run) == null) {
+      return; // it ended long ago, and its name may be another's
+    }
     if (query == null) { // the query was running before the attach
-      query = attachment.queries.started(id, progress.path("runId").asText(), progress.path("name").asText(null));
+      query = attachment.queries.started(id, run, progress.path("name").asText(null));
     }
     if (Queries.describe(query, progress, attachment.running(query.run))) {
       attachment.describe();
@@ -172,6 +221,10 @@ final class Watch extends SparkListener {
       return; // an idle trigger
     }
     query.batches++;
+    if (run.equals(query.run)) {
+      query.lastBatch = progress.path("batchId").asLong();
+      query.lastSeconds = progress.path("durationMs").path("triggerExecution").asDouble() / 1e3;
+    }
     attachment.batchEnded(query.name);
     attachment.folder.batch(query.name, line(query, progress, stages));
   }
@@ -247,11 +300,11 @@ final class Watch extends SparkListener {
     return out;
   }
 
-  private static <K, V> Map<K, V> bounded() {
+  private static <K, V> Map<K, V> bounded(int most) {
     return new LinkedHashMap<>() {
       @Override
       protected boolean removeEldestEntry(Map.Entry<K, V> eldest) {
-        return size() > MOST_STAGES;
+        return size() > most;
       }
     };
   }

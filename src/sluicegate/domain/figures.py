@@ -11,6 +11,8 @@ def seconds(value: float | None) -> str:
 
     >>> seconds(0.0), seconds(0.0123), seconds(2.5), seconds(91_800.0), seconds(None), seconds(float("inf"))
     ('0 s', '12.3 ms', '2.5 s', '25.5 h', '-', 'never')
+    >>> seconds(0.9996), seconds(0.000_999_9), seconds(119.9), seconds(7_199.0), seconds(9e6)
+    ('1 s', '1 ms', '120 s', '120 min', '2,500 h')
     """
     if value is None:
         return "-"
@@ -18,24 +20,28 @@ def seconds(value: float | None) -> str:
         return "never"
     if value == 0:
         return "0 s"
-    if value < 1e-3:
+    if value < 0.9995e-3:  # from there on rounded to the next unit
         return f"{value * 1e6:.3g} us"
-    if value < 1:
+    if value < 0.9995:
         return f"{value * 1e3:.3g} ms"
     if value < 120:
         return f"{value:.3g} s"
-    return f"{value / 60:.3g} min" if value < 7200 else f"{value / 3600:.3g} h"
+    if value < 7200:
+        return f"{value / 60:.3g} min"
+    return f"{value / 3600:.3g} h" if value < 999.5 * 3600 else f"{value / 3600:,.0f} h"
 
 
-def rate(value: float) -> str:
-    """Rows a second.
+def rate(value: float, digits: int = 3) -> str:
+    """Rows a second, with that many digits at least where they differ from whole rows.
 
-    >>> rate(1234.5), rate(float("inf"))
-    ('1,234 rows/s', 'any rate')
+    >>> rate(1234.5), rate(12.345), rate(50_120.0), rate(float("inf"))
+    ('1,234 rows/s', '12.3 rows/s', '50,120 rows/s', 'any rate')
+    >>> rate(1234.5, digits=6), rate(1_234_567.0, digits=6)
+    ('1,234.5 rows/s', '1,234,567 rows/s')
     """
     if math.isinf(value):
         return "any rate"
-    return f"{value:,.0f} rows/s" if value >= 100 else f"{value:.3g} rows/s"
+    return f"{value:,.0f} rows/s" if abs(value) >= 10 ** (digits - 1) else f"{value:,.{digits}g} rows/s"
 
 
 def share(value: float | None) -> str:

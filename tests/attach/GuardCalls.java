@@ -1,0 +1,35 @@
+package sluicegate.attach;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/** Calls the guard as the driver's code does, and prints what it makes of that. */
+public final class GuardCalls {
+  private static final long SECOND = 1_000_000_000L;
+
+  public static void main(String[] none) {
+    Guard slow = new Guard("", 600, () -> false);
+    slow.timed(Guard.Lever.TASKS, System.nanoTime() - SECOND, 3);
+    slow.timed(Guard.Lever.TASKS, System.nanoTime() - SECOND, 3);
+    System.out.println("slow " + slow.has(Guard.Lever.TASKS));
+
+    Guard overloaded = new Guard("", 600, () -> false);
+    overloaded.timed(Guard.Lever.TASKS, System.nanoTime() - SECOND, 100);
+    overloaded.timed(Guard.Lever.TASKS, System.nanoTime() - SECOND, 100);
+    System.out.println("overloaded " + overloaded.has(Guard.Lever.TASKS));
+
+    Guard cold = new Guard("", 600, () -> false);
+    cold.timed(Guard.Lever.TASKS, System.nanoTime() - SECOND, 0);
+    cold.timed(Guard.Lever.TASKS, System.nanoTime() - SECOND, 0);
+    System.out.println("cold " + cold.has(Guard.Lever.TASKS));
+
+    Guard troubled = new Guard("", 600, () -> false);
+    List<String> lines = new ArrayList<>();
+    troubled.heardBy(lines::add);
+    for (int request = 0; request < 5000; request++) {
+      troubled.once("the broker", "the broker did not answer request " + request);
+    }
+    troubled.once("another trouble");
+    System.out.println("troubled " + lines.size());
+  }
+}
