@@ -120,14 +120,16 @@ def caught_at_work(executors: Executors, application: str) -> str | None:
 
 
 def process_of(executor: Executor, application: str) -> int:
-    """The number of an executor's process; it runs on this machine."""
-    listed = subprocess.run(["ps", "-axww", "-o", "pid=,args="], capture_output=True, text=True, check=True).stdout
-    (found,) = (
-        line
-        for line in listed.splitlines()
-        if f"--executor-id {executor.id} " in line and f"--app-id {application} " in line and "bin/java" in line
-    )
-    return int(found.split()[0])
+    """The number of an executor's process; it runs on this machine.
+
+    A child that it forks has its arguments until the child becomes another program.
+    """
+    told = subprocess.run(["ps", "-axww", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    ours = ("bin/java", f"--executor-id {executor.id} ", f"--app-id {application} ")
+    listed = (line.split(None, 2) for line in told.splitlines() if all(part in line for part in ours))
+    parents = {int(process): int(parent) for process, parent, _ in listed}
+    (found,) = (process for process, parent in parents.items() if parent not in parents)
+    return found
 
 
 def on_a_cluster(spark: SparkSession, nodes: LocalNodes, folder: Path) -> dict[str, object]:
