@@ -180,8 +180,10 @@ def played(spark: SparkSession, ground: Ground, folder: Path, arm: str, seconds:
 
 
 def busiest(running: Running, executors: Mapping[str, str]) -> str:
-    """The node where most instances of ``work`` run: by the plan, which an arm may have changed since the last batch, else
-    by that batch. A slow node without instances would be none."""
+    """The node where most instances of ``work`` run: a slow node without any would be none.
+
+    By the plan, which an arm may have changed since the last batch, else by that batch.
+    """
     last = [one for one in running.records("work") if one.task_on][-1]
     hosts = running.plan().of("work").hosts or [executors[on] for on in last.task_on if on in executors]
     return Counter(hosts).most_common(1)[0][0]
