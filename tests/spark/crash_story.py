@@ -19,7 +19,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from sluicegate.lab.apps import wordcount
-from sluicegate.spark.pipeline.declaration import Pipeline, Stream
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.elements import Stream
 from sluicegate.spark.pipeline.runtime import Running, start
 from sluicegate.spark.session import spark_session
 

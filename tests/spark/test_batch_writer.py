@@ -12,8 +12,9 @@ from sluicegate.spark.edges.edge import DurableEdge
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.seal import sealed
 from sluicegate.spark.edges.spoiled import EdgeSpoiled
-from sluicegate.spark.pipeline import batch_writer
-from sluicegate.spark.pipeline.batch_writer import BatchWriter, _told_sums
+from sluicegate.spark.pipeline import batch_files
+from sluicegate.spark.pipeline.batch_files import _told_sums
+from sluicegate.spark.pipeline.batch_writer import BatchWriter
 
 SCHEMA = '{"type":"struct","fields":[]}'
 
@@ -100,7 +101,7 @@ class Tasks:
 
 def _one_output(folder: Path, tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> BatchWriter:
     made = writer(folder, "")
-    monkeypatch.setattr(batch_writer, "_save", tasks)
+    monkeypatch.setattr(batch_files, "_save", tasks)
     return made
 
 
@@ -144,6 +145,6 @@ def test_a_file_that_no_task_told_is_not_published(tmp_path: Path, monkeypatch: 
         pq.write_table(pa.table({"id": [9]}), folder / "left.parquet")
 
     made = writer(tmp_path, "")
-    monkeypatch.setattr(batch_writer, "_save", save)
+    monkeypatch.setattr(batch_files, "_save", save)
     with pytest.raises(OSError, match="runs again"):
         made._files(None, 4)  # type: ignore[arg-type]

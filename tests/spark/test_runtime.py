@@ -27,7 +27,8 @@ from sluicegate.runlog.layout import Layout
 from sluicegate.spark.cluster.waiting import wait_until
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.elastic import elastic
-from sluicegate.spark.pipeline.declaration import Pipeline, Step, Stream
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.elements import Step, Stream
 from sluicegate.spark.pipeline.runtime import Running, start
 
 pytestmark = pytest.mark.slow
