@@ -250,6 +250,11 @@ class Running:
         """The operators that have stopped, with the error of each; the others keep running."""
         return self._recovery.stopped
 
+    @property
+    def problem(self) -> SluicegateError | None:
+        """The error that ended the whole pipeline, if one did."""
+        return self._watcher.problem
+
     def idle(self) -> bool:
         """Whether every row on an edge is in a committed batch; timers may still be pending."""
         return self._in_flight.none()
@@ -312,8 +317,8 @@ class Running:
 
     def check(self) -> None:
         """Raise the pipeline's error, or a stopped operator's if ``when_stopped`` is "raise" or all have stopped."""
-        if self._watcher.problem is not None:
-            raise self._watcher.problem
+        if self.problem is not None:
+            raise self.problem
         stopped = self.stopped
         if stopped and (self._when_stopped == "raise" or len(stopped) == len(self._prepared)):
             raise next(iter(stopped.values()))
