@@ -154,7 +154,7 @@ def _more_partitions(
     kafka.add_partitions(numbers.topic, MORE_PARTITIONS)
     numbers.partitions = MORE_PARTITIONS
     running.set_paces({NAME: 0.0})
-    assert wait_until(lambda: samples(running)[-1]["tasks"] == MORE_PARTITIONS, 30.0, 0.2)
+    assert wait_until(lambda: samples(running)[-1]["tasks"] == MORE_PARTITIONS, 60.0, 0.2)
     observer = Observer.of(running.layout, running.graph)
     observer.observe(time.time())
     told.bounds.append(observer.most_tasks[NAME])
