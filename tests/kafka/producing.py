@@ -6,7 +6,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from tests.kafka.broker import Broker
+from sluicegate.lab.chaos.broker import Broker
 
 _EVERY_S = 0.05
 

@@ -16,10 +16,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.attach.attached import attached_session, batches, until, write_plan
-from tests.kafka.broker import Broker
 from tests.kafka.producing import Numbers
 
 from sluicegate.domain.births import quantile_s
+from sluicegate.lab.chaos.broker import Broker
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.attach import topics as attached_topics
 from sluicegate.spark.attach.application import queries_in

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.kafka.broker import Broker
 from tests.kafka.producing import Numbers
 
+from sluicegate.lab.chaos.broker import Broker
 from sluicegate.runlog.batch_log import BatchRecord
 from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.cluster.waiting import wait_until

@@ -41,7 +41,7 @@ def test_the_last_word_of_another_applications_executor_is_no_node_of_this_one(
     driver.receive("7\t127.0.0.9\t2\t0.5\t1000\t4000\t0.25\t8\t3.5")
     log = NodeLog(spark, tmp_path / "nodes.json")
     try:
-        wait_until(lambda: _nodes(tmp_path / "nodes.json") == ["127.0.0.1"], 30.0, 0.1)
+        wait_until(lambda: _nodes(tmp_path / "nodes.json") == ["127.0.0.1"], 60.0, 0.1)
     finally:
         log.close()
     assert _nodes(tmp_path / "nodes.json") == ["127.0.0.1"]

@@ -61,7 +61,7 @@ def test_all_that_runs_on_a_frozen_node_stands_still_and_then_goes_on(
     (node,) = victim.nodes()
     freezing = threading.Thread(target=harm.freeze_node, args=(victim, random.Random(0)))
     freezing.start()
-    assert wait_until(lambda: set(states(node.pid)) == {"T"}, 2.0, 0.02)
+    assert wait_until(lambda: set(states(node.pid)) == {"T"}, 60.0, 0.02)
     freezing.join()
     assert wait_until(lambda: "T" not in states(node.pid), 60.0, 0.02)
     assert wait_until(lambda: len(alive(victim)) == 1, 60.0, 0.2)
