@@ -149,7 +149,7 @@ def told(kafka: Broker, spark: SparkSession, record: Path) -> Story:
     _held_up(numbers, observer, story)
     story.away = _away(kafka, spark, numbers, observer, record)
     assert until(lambda: len(story.sink.rows) == numbers.sent)
-    _more(kafka, numbers, plain, story)
+    _more(numbers, plain, story)
     _deleted(kafka, spark, doomed, record, story, numbers)
     for query in queries:
         query.processAllAvailable()
@@ -221,9 +221,8 @@ def _away(kafka: Broker, spark: SparkSession, numbers: Numbers, observer: QueryO
     return Away(*problem, str(early.exception()))
 
 
-def _more(kafka: Broker, numbers: Numbers, plain: QueryObserver, story: Story) -> None:
-    kafka.add_partitions(numbers.topic, MORE_PARTITIONS)
-    numbers.partitions = MORE_PARTITIONS
+def _more(numbers: Numbers, plain: QueryObserver, story: Story) -> None:
+    numbers.add_partitions(MORE_PARTITIONS)
 
     def bound() -> int | None:
         numbers.send(MORE_PARTITIONS)

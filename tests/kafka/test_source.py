@@ -89,7 +89,7 @@ def story(kafka: Broker, spark: SparkSession, tmp_path_factory: pytest.TempPathF
         assert all_out()
         _unread(running, numbers, told)
         _paced(running, numbers, told, all_out)
-        _more_partitions(kafka, running, numbers, told, all_out)
+        _more_partitions(running, numbers, told, all_out)
         _broker_away(kafka, running, numbers, all_out)
         assert wait_until(lambda: rows_in(running.records(NAME)) == numbers.sent, 60.0, 0.1)
         told.records, told.sent, told.problems = running.records(NAME), numbers.sent, running.restarts
@@ -148,11 +148,8 @@ def _paced(running: Running, numbers: Numbers, told: Story, all_out: Callable[[]
     told.paced = [record for record in running.records(NAME) if record.batch > since]
 
 
-def _more_partitions(
-    kafka: Broker, running: Running, numbers: Numbers, told: Story, all_out: Callable[[], bool]
-) -> None:
-    kafka.add_partitions(numbers.topic, MORE_PARTITIONS)
-    numbers.partitions = MORE_PARTITIONS
+def _more_partitions(running: Running, numbers: Numbers, told: Story, all_out: Callable[[], bool]) -> None:
+    numbers.add_partitions(MORE_PARTITIONS)
     running.set_paces({NAME: 0.0})
     assert wait_until(lambda: samples(running)[-1]["tasks"] == MORE_PARTITIONS, 60.0, 0.2)
     observer = Observer.of(running.layout, running.graph)
