@@ -22,7 +22,7 @@ def test_what_was_told_lately_counts_and_a_single_node_hosts_all_that_runs(tmp_p
     assert [(node.name, node.load, dict(node.hosts)) for node in seen.nodes] == [("h1", 0.75, {"a": 2})]
 
 
-def test_of_several_nodes_nobody_says_who_runs_where(tmp_path: Path) -> None:
+def test_with_several_nodes_the_operators_of_each_are_unknown(tmp_path: Path) -> None:
     seen = read_nodes(told(tmp_path / "nodes.json", 100.0, "h1", "h2"), 110.0, {"a": 2})
     assert [dict(node.hosts) for node in seen.nodes] == [{}, {}]
 

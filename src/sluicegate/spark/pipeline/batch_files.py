@@ -28,23 +28,23 @@ def _save(batch: DataFrame, folder: Path, passing: bool, by_output: bool = False
 
 
 def saved(batch: DataFrame, draft: Path, passing: bool, by_output: bool = False) -> dict[str, tuple[int, str]]:
-    """Write a batch to a folder; returns the sums that its tasks told."""
+    """Write a batch to a folder; returns the sizes and checksums that its tasks report, by path."""
     _save(batch, draft, passing, by_output)
     draft.mkdir(parents=True, exist_ok=True)  # without any row Spark makes none
-    _check_told(draft)
-    return _told_sums(draft)
+    _check_reported(draft)
+    return _reported_sums(draft)
 
 
-def _check_told(folder: Path) -> None:
-    """Raise unless the files of a folder are those that its tasks told, each task the same ones in all its attempts.
+def _check_reported(folder: Path) -> None:
+    """Raise unless a folder has the files that its tasks report, each task the same ones in all its attempts.
 
     An executor that is lost while a task of it commits leaves files of two attempts, or has deleted one that the other
     attempt wrote: of rows that a function draws anew, some would be there twice or not at all. The batch runs again.
     """
     by_task: dict[str, set[frozenset[str]]] = {}
-    for told in folder.glob("_sums-*"):
-        paths = frozenset(line.partition("\t")[0] for line in told.read_text(encoding="utf-8").splitlines())
-        by_task.setdefault(told.name.rpartition("_")[0], set()).add(paths)
+    for report in folder.glob("_sums-*"):
+        paths = frozenset(line.partition("\t")[0] for line in report.read_text(encoding="utf-8").splitlines())
+        by_task.setdefault(report.name.rpartition("_")[0], set()).add(paths)
     named = {path for attempts in by_task.values() for paths in attempts for path in paths}
     files = (path.relative_to(folder) for path in folder.rglob("*.parquet"))
     there = {str(path) for path in files if path.parts[0] != "_temporary"}  # where tasks that are not over write
@@ -52,20 +52,20 @@ def _check_told(folder: Path) -> None:
         raise OSError(f"an executor was lost while its task wrote {folder.name}: the batch runs again")
 
 
-def _told_sums(folder: Path) -> dict[str, tuple[int, str]]:
+def _reported_sums(folder: Path) -> dict[str, tuple[int, str]]:
     """Size and checksums of each file, by path, from the ``_sums-*`` files its writing task left; deletes those.
 
-    By path, since a task gives its files of several outputs the same name. A path of which two attempts of a task say
-    different things is left out (an executor was lost after the first attempt): its sums are computed from the file.
+    By path, since a task gives its files of several outputs the same name. A path of which two attempts of a task
+    report different sums is left out (an executor was lost after the first one): they are computed from the file.
     """
     found: dict[str, tuple[int, str]] = {}
     unsure: set[str] = set()
-    for told in folder.glob("_sums-*"):
-        for line in told.read_text(encoding="utf-8").splitlines():
+    for report in folder.glob("_sums-*"):
+        for line in report.read_text(encoding="utf-8").splitlines():
             path, size, sums = line.split("\t")
             if found.setdefault(path, (int(size), sums)) != (int(size), sums):
                 unsure.add(path)
-        told.unlink()
+        report.unlink()
     return {path: one for path, one in found.items() if path not in unsure}
 
 

@@ -1,4 +1,4 @@
-"""Watches the queries of a running pipeline: restarts those that fail, regroups keys, deletes what nobody needs.
+"""Watches the queries of a running pipeline: restarts those that fail, begins planned changes, deletes read rows.
 
 One thread polls all operators. An error that concerns the whole pipeline (Spark is gone, the folder belongs to another
 pipeline by now) ends the watch and is kept as ``problem``.
