@@ -44,7 +44,7 @@ def main() -> None:
 
 def without(spark: SparkSession, folder: str, number: int, table: pa.Table) -> float:
     with (
-        patch("sluicegate.spark.pipeline.batch_writer._COMMITTER", _PLAIN),
+        patch("sluicegate.spark.pipeline.batch_files._COMMITTER", _PLAIN),
         patch("sluicegate.spark.edges.feed.sums_of", lambda path: (None, None)),
     ):
         return through_edges(spark, Path(folder) / f"off{number}", table)

@@ -55,7 +55,7 @@ def test_a_place_that_was_given_stays(nowhere: Path, monkeypatch: pytest.MonkeyP
     assert os.environ["NUMBA_CACHE_DIR"] == "given"
 
 
-def test_importing_the_package_sees_to_it(tmp_path: Path) -> None:
+def test_importing_the_package_sets_a_folder_for_compiled_code(tmp_path: Path) -> None:
     """As a user for whom nothing can be written: numba itself would fail at the import of a model."""
     code = (
         "import os; os.access = lambda *_, **__: False\n"

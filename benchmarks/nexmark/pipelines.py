@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nexmark.queries import DELAY, SCHEMAS
-from sluicegate.spark.pipeline.declaration import Pipeline, Stream
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.elements import Stream
 
 KEY_GROUPS = 4
 OUT = "out"

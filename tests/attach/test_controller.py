@@ -119,7 +119,7 @@ def test_more_load_than_one_task_carries_gives_more_tasks_and_executors(tmp_path
     assert record.last["sojourn"]["p95_s"] > record.last["sojourn"]["mean_s"] > 0
 
 
-def test_what_was_planned_stays_while_executors_are_on_their_way(tmp_path: Path) -> None:
+def test_what_was_planned_stays_while_executors_start(tmp_path: Path) -> None:
     driver = Driver(tmp_path / "run", {"slo": "p95=4s", "executors": "1:4"})
     driver.write(T0, {"clicks": 380.0}, {"clicks": 1})
     layout = Layout(driver.folder)
@@ -132,7 +132,7 @@ def test_what_was_planned_stays_while_executors_are_on_their_way(tmp_path: Path)
     assert plans[-1] > 1
 
 
-def test_batches_are_cut_finer_while_executors_are_on_their_way_so_that_one_that_comes_has_work(
+def test_batches_are_cut_finer_while_executors_start_so_that_a_new_one_has_work(
     tmp_path: Path,
 ) -> None:
     driver = Driver(tmp_path / "run", {"slo": "p95=4s", "executors": "1:4"})
@@ -150,7 +150,7 @@ def test_batches_are_cut_finer_while_executors_are_on_their_way_so_that_one_that
     assert controller.lanes["clicks"].stuck == 0
 
 
-def test_the_governor_s_cool_down_holds_while_executors_are_on_their_way(tmp_path: Path) -> None:
+def test_the_governor_s_cool_down_holds_while_executors_start(tmp_path: Path) -> None:
     driver = Driver(tmp_path / "run", {"slo": "p95=3s", "executors": "1:8"})
     driver.write(T0, {"clicks": 60.0}, {"clicks": 1})
     layout = Layout(driver.folder)
@@ -440,7 +440,7 @@ def test_a_scan_that_began_with_few_tasks_gets_more_when_its_batches_have_more(t
     assert plan(driver.folder)["operators"]["clicks"]["processors"] > 2
 
 
-def test_a_batch_with_fewer_files_than_tasks_planned_is_no_disobedience(tmp_path: Path) -> None:
+def test_a_batch_with_fewer_files_than_planned_tasks_counts_as_following_the_plan(tmp_path: Path) -> None:
     driver, controller = scanner(tmp_path, 350.0, 4)
     scanned(driver, controller, 350.0, 4, 20)
     scanned(driver, controller, 350.0, 1, 80, first=21)
@@ -467,7 +467,7 @@ def test_executors_of_a_query_that_ended_stay_for_the_settle_window(tmp_path: Pa
     assert told[5] == before > told[-1]
 
 
-def test_a_wide_stage_of_the_user_s_own_in_a_batch_is_no_disobedience(tmp_path: Path) -> None:
+def test_a_wide_stage_of_the_user_s_own_in_a_batch_counts_as_following_the_plan(tmp_path: Path) -> None:
     driver = Driver(tmp_path / "run", {"slo": "p95=4s", "executors": "4:4"})
     driver.write(T0, {"clicks": 250.0}, {"clicks": 8}, 4)
     layout = Layout(driver.folder)

@@ -20,9 +20,9 @@ import pyarrow.dataset as ds
 import pyspark
 import pytest
 from tests.attach.attached import batches, until
-from tests.kafka.broker import free_port
 
 from sluicegate.runlog.run_record import read_record
+from sluicegate.spark.cluster.daemons import free_port
 from sluicegate.spark.cluster.java import QUICK_JAVA, find_java
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]

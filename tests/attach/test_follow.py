@@ -118,16 +118,12 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         app = [str(Path(__file__).with_name("plain_app.py")), str(feed.folder), str(base / "out")]
         ends = [str(base / "checkpoint"), str(base / "stop")]
         let_in = ["--properties-file", str(properties_file(cluster.folder))]
-        command = ["spark-submit", "--master", url, *let_in, *shlex.split(words), *sizes, *app, *ends]
+        submit = [str(Path(sys.executable).with_name("spark-submit")), "--master", url, *let_in]
         environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         feeding = threading.Thread(target=feed.run, daemon=True)
         with (base / "submit.log").open("w") as log:
-            process = subprocess.Popen(
-                [str(Path(sys.executable).with_name("spark-submit")), *command[1:]],
-                stdout=log,
-                stderr=log,
-                env=environment,
-            )
+            command = [*submit, *shlex.split(words), *sizes, *app, *ends]
+            process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
             try:
                 feeding.start()
                 # a standalone master first gives all it may

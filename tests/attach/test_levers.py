@@ -161,7 +161,9 @@ def test_batches_follow_the_pace_and_the_limit_of_the_plan_then_the_user_s_own_a
 
     write_plan(record, {"paced": {"processors": 2, "pace_s": 2.0, "most_files": 5}})
     assert until(lambda: len(paced(2.0)) >= 4)
-    assert all(later["started_s"] - before["started_s"] > 1.5 for before, later in pairwise(paced(2.0)))
+    begun = [line["started_s"] for line in paced(2.0)]
+    # Spark starts batches at multiples of the interval: one that begins late is nearer to the next one
+    assert begun[-1] - begun[0] > 2.0 * (len(begun) - 2)
     assert max(line["rows"] for line in paced(2.0)) <= 5 * ROWS
     drop_plan(record)
     before = len(batches(record, "paced"))
@@ -203,8 +205,8 @@ def test_tasks_that_read_files_become_fewer_and_more_and_rows_stay_exact(
 def test_detaching_gives_back_the_user_s_own_interval_and_limit(spark: SparkSession, record: Path, feed: Feed) -> None:
     query = counting(spark, feed, "given_back")
     feed.start()
-    write_plan(record, {"given_back": {"processors": 2, "pace_s": 6.0, "most_files": 2}})
-    assert until(lambda: [batch["trigger_s"] for batch in batches(record, "given_back")[-2:]] == [6.0, 6.0])
+    write_plan(record, {"given_back": {"processors": 2, "pace_s": 3.0, "most_files": 2}})
+    assert until(lambda: [batch["trigger_s"] for batch in batches(record, "given_back")[-2:]] == [3.0, 3.0])
     sluicegate.detach(spark)
     first = max(one.batchId for one in query.recentProgress) + 1
     feed.write(6)  # however slow the machine is, more wait than the limit allowed

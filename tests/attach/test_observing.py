@@ -42,7 +42,7 @@ def test_the_load_of_files_is_what_comes_though_batches_take_less(tmp_path: Path
     files = {"files": lambda batch, at_s: [[100.0 + 0.4 * batch, 2], [100.2 + 0.4 * batch, 2]]}
     now_s = 120.0
     came = tuple((second, 5, 0) for second in range(80, 120))  # five files of 90 rows every second
-    seen = saturated(tmp_path, files).observe(now_s, True, None, FilesSeen(now_s, 61, 105.0, came))
+    seen = saturated(tmp_path, files).observe(now_s, True, None, FilesSeen(now_s, 61, came))
     assert seen.arrivals_per_s == pytest.approx(TRUE_PER_S, rel=0.05)
     assert seen.backlog_rows == pytest.approx(61 * 90)
     assert seen.sojourn is not None
@@ -51,7 +51,7 @@ def test_the_load_of_files_is_what_comes_though_batches_take_less(tmp_path: Path
 
 def test_the_latency_of_a_query_that_is_idle_is_forgotten_after_a_while(tmp_path: Path) -> None:
     observer = saturated(tmp_path, {"files": lambda batch, at_s: [[90.0, 4]]})
-    none = FilesSeen(0.0, 0, None, ())
+    none = FilesSeen(0.0, 0, ())
     assert observer.observe(125.0, False, None, none).sojourn is not None
     assert observer.observe(184.0, False, None, none).sojourn is not None
     assert observer.observe(300.0, True, None, none).sojourn is not None, "a batch runs: its rows are not out yet"
@@ -62,14 +62,14 @@ def test_the_latency_of_a_query_that_is_idle_is_forgotten_after_a_while(tmp_path
 
 def test_a_controller_that_starts_again_takes_no_latency_of_hours_ago_for_the_present_one(tmp_path: Path) -> None:
     observer = saturated(tmp_path, {"files": lambda batch, at_s: [[90.0, 4]]}, looks=40)  # until the second 180
-    seen = observer.observe(185.0, False, None, FilesSeen(185.0, 0, None, ()))
+    seen = observer.observe(185.0, False, None, FilesSeen(185.0, 0, ()))
     assert len(observer.records) == 40
     out = [EVERY_S * batch + 1.9 for batch in range(40)]  # after the first report, from which files are dated
     late = [age for age in out if 100.0 + age >= 125.0]
     assert seen.sojourn is not None
     assert seen.sojourn.mean_s == pytest.approx(sum(late) / len(late), rel=0.05)
     later = saturated(tmp_path / "later", {"files": lambda batch, at_s: [[90.0, 4]]})
-    assert later.observe(4000.0, False, None, FilesSeen(4000.0, 0, None, ())).sojourn is None
+    assert later.observe(4000.0, False, None, FilesSeen(4000.0, 0, ())).sojourn is None
     assert later.ages == []
 
 
@@ -79,14 +79,14 @@ def test_files_that_grow_are_more_load_before_a_batch_has_read_one(tmp_path: Pat
         *((second, 4, 4 * 9_000) for second in range(80, 110)),
         *((second, 4, 12 * 9_000) for second in range(110, 120)),
     )
-    seen = saturated(tmp_path, files).observe(120.0, True, None, FilesSeen(120.0, 40, 110.0, came, 40 * 27_000))
+    seen = saturated(tmp_path, files).observe(120.0, True, None, FilesSeen(120.0, 40, came, 40 * 27_000))
     assert seen.arrivals_per_s == pytest.approx(3 * TAKEN, rel=0.05)
     assert seen.backlog_rows == pytest.approx(3 * TAKEN * 10)
 
 
 def test_few_files_make_the_window_longer_and_an_idle_source_has_no_load(tmp_path: Path) -> None:
     observer = saturated(tmp_path, {"files": lambda batch, at_s: [[at_s, 1]]})
-    rare = FilesSeen(130.0, 0, None, ((20, 1, 9), (50, 1, 9), (80, 1, 9), (110, 1, 9)))
+    rare = FilesSeen(130.0, 0, ((20, 1, 9), (50, 1, 9), (80, 1, 9), (110, 1, 9)))
     assert observer.observe(130.0, False, None, rare).arrivals_per_s == pytest.approx(4 * TAKEN / 120, rel=0.05)
     assert observer.observe(131.0, False, None, FilesSeen(131.0, 0)).arrivals_per_s == 0.0
 
@@ -111,8 +111,8 @@ def test_files_in_a_folder_that_is_not_listed_are_load(tmp_path: Path) -> None:
 def test_rows_that_wait_for_the_trigger_are_no_backlog(tmp_path: Path) -> None:
     observer = saturated(tmp_path, {"files": lambda batch, at_s: [[at_s, 4]]})
     came = tuple((second, 5, 0) for second in range(120))
-    observer.observe(119.0, True, None, FilesSeen(119.0, 0, None, came))
+    observer.observe(119.0, True, None, FilesSeen(119.0, 0, came))
     observer.last = {**(observer.last or {}), "trigger_s": 60.0}
-    seen = observer.observe(120.0, True, None, FilesSeen(120.0, 290, 61.0, came))
+    seen = observer.observe(120.0, True, None, FilesSeen(120.0, 290, came))
     assert seen.backlog_rows == pytest.approx(290 * 90)
     assert seen.operators["clicks"].queue_rows == 0.0

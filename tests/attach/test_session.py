@@ -462,7 +462,12 @@ def test_the_controller_ticks_decides_and_a_second_one_is_refused(
     query = counting(spark, source, "steady", tmp_path, every_s=1)
     try:
         assert until(lambda: (record / "plan.json").exists(), 180)
-        assert until(lambda: bool(read_record(record).last.get("operators", {}).get("steady")), 180)
+
+        def seen() -> bool:
+            last = read_record(record).last
+            return "steady" in last.get("operators", {}) and (last.get("sojourn") or {}).get("p95_s") is not None
+
+        assert until(seen, 180)
         last = read_record(record).last
         assert last["executors"] == 2
         assert last["sojourn"]["p95_s"] > 0

@@ -96,7 +96,7 @@ def test_a_broker_that_is_away_leaves_nothing_known_until_it_answers(driver: Dri
     assert driver.topics.behind(5.0) == 0
 
 
-def test_old_answers_are_not_the_present(driver: Driver) -> None:
+def test_old_answers_of_the_broker_are_not_used(driver: Driver) -> None:
     driver.tell(0.0, [5], [0])
     assert driver.topics.behind(60.0) is None
 

@@ -181,9 +181,6 @@ class VirtualApplication:
         """Executors die; the master replaces them in its time."""
         self.executors = max(self.executors - executors, 0)
 
-    def moves_since(self, since_s: float) -> int:
-        return sum(at_s >= since_s for at_s, _ in self.moves)
-
     def turns_since(self, since_s: float) -> int:
         """How often a number went down that had gone up, or up that had gone down."""
         ups = [b > a for (_, a), (at_s, b) in pairwise(self.moves) if at_s >= since_s]

@@ -114,7 +114,7 @@ def test_a_part_that_is_interrupted_may_stop_what_it_started(tmp_path: Path, num
         while not (tmp_path / "begun").exists() and time.monotonic() < until:
             time.sleep(0.05)
         (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
-        assert process.wait(timeout=30) != 0
+        assert process.wait(timeout=60) != 0
     assert (tmp_path / "cleaned").exists()
 
 

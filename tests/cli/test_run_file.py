@@ -23,7 +23,8 @@ from sluicegate.lab.running.app import App as Application
 from sluicegate.runlog.batch_log import BatchRecord, Tail
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.edges.folder import FolderEdge
-from sluicegate.spark.pipeline.declaration import Pipeline, Stream
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.elements import Stream
 
 APP = """
 import pyarrow as pa

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from tests.dashboard.sample_run import SampleRun, write_run
 
 from sluicegate.dashboard.child import Dashboard
 from sluicegate.runlog.failures import Failing, write_failures
+from sluicegate.spark.cluster.waiting import wait_until
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
@@ -89,11 +91,16 @@ def phone(browser: Browser, url: str) -> Iterator[Visit]:
     opened.close()
 
 
+def is_drawn(page: Page, name: str) -> bool:
+    """Whether a plot is painted; it is visible before that."""
+    return wait_until(lambda: page.evaluate(INK_SHARE, name) > 0.005, 30.0, 0.05)
+
+
 def test_everything_is_drawn(visit: Visit) -> None:
     page = visit.page
     for name in ("latency", "load", "processors", "cpu"):
         expect(page.locator(f"#{name} canvas")).to_be_visible()
-        assert page.evaluate(INK_SHARE, name) > 0.005, name
+        assert is_drawn(page, name), name
     expect(page.locator("#topology .box")).to_have_count(3)
     expect(page.locator("#topology .arrow")).to_have_count(4)
     expect(page.locator("#topology .box").first).to_contain_text("read+count")
@@ -106,7 +113,7 @@ def test_every_figure_has_a_unit_and_every_picture_a_sentence(visit: Visit) -> N
     expect(page.locator("#tiles .tile").nth(0)).to_contain_text("promised")
     expect(page.locator("#tiles .tile").nth(2)).to_contain_text("rows/s")
     for name, said in (("latency", "95th percentile"), ("load", "rows/s"), ("processors", "merge")):
-        assert said in (page.locator(f"#{name}").get_attribute("aria-label") or "")
+        expect(page.locator(f"#{name}")).to_have_attribute("aria-label", re.compile(said))
     label = page.locator("#topology .box").first.get_attribute("aria-label") or ""
     assert all(part in label for part in ("read+count, stateful", "processors", "rows/s", "busy", "waiting"))
 
@@ -186,7 +193,7 @@ def test_the_theme_follows_the_system_until_it_is_toggled(visit: Visit, phone: V
     assert light != dark
     visit.page.keyboard.press("t")
     assert visit.page.evaluate(ground) == dark
-    assert visit.page.evaluate(INK_SHARE, "latency") > 0.005
+    assert is_drawn(visit.page, "latency")
     visit.page.reload()
     assert visit.page.evaluate(ground) == dark
     visit.page.get_by_role("button", name="Light or dark").click()

@@ -19,7 +19,7 @@ get = partial(httpx.get, timeout=60)  # a busy machine takes longer than httpx w
 
 @pytest.fixture(scope="module")
 def client(dashboard: Dashboard) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=dashboard.url, timeout=30) as asking:
+    with httpx.Client(base_url=dashboard.url, timeout=60) as asking:
         yield asking
 
 
@@ -93,7 +93,7 @@ def test_no_pages_about_the_interface_that_load_scripts_from_elsewhere(client: h
 
 def test_a_tick_that_is_added_is_heard_by_every_listener(tmp_path: Path) -> None:
     write_run(tmp_path, ticks=5)
-    with Dashboard(tmp_path) as beside, httpx.Client(base_url=beside.url, timeout=30) as client:
+    with Dashboard(tmp_path) as beside, httpx.Client(base_url=beside.url, timeout=60) as client:
         with client.stream("GET", "/api/events") as one, client.stream("GET", "/api/events") as other:
             heard, also = events(one), events(other)
             assert next(heard)["event"] == next(also)["event"] == "refetch"
@@ -112,7 +112,7 @@ def test_files_that_come_later_are_told_too(tmp_path: Path) -> None:
     folder = tmp_path / "young"
     folder.mkdir()
     shutil.copy(made / "pipeline.json", folder)
-    with Dashboard(folder) as beside, httpx.stream("GET", f"{beside.url}api/events", timeout=30) as answer:
+    with Dashboard(folder) as beside, httpx.stream("GET", f"{beside.url}api/events", timeout=60) as answer:
         heard = events(answer)
         assert next(heard)["event"] == "refetch"
         assert get(f"{beside.url}api/run").json()["tick"] is None
@@ -123,7 +123,7 @@ def test_files_that_come_later_are_told_too(tmp_path: Path) -> None:
 
 def test_a_server_with_listeners_ends_at_once_when_asked(tmp_path: Path) -> None:
     write_run(tmp_path, ticks=5)
-    with Dashboard(tmp_path) as beside, httpx.stream("GET", f"{beside.url}api/events", timeout=30) as answer:
+    with Dashboard(tmp_path) as beside, httpx.stream("GET", f"{beside.url}api/events", timeout=60) as answer:
         heard = events(answer)
         next(heard)
         beside.stop()

@@ -54,7 +54,7 @@ def test_only_positive_scores_are_corrected() -> None:
     assert after[-1] > before[-1]
 
 
-def test_a_surprise_that_nobody_could_have_served_is_a_miss_and_teaches_nothing() -> None:
+def test_an_error_far_beyond_all_others_is_a_miss_and_raises_no_quantile() -> None:
     pool = empty_pool(1)
     for score in [0.5] * (BLOCK - 1) + [1000.0]:
         pool = with_scores(pool, np.array([score]))

@@ -77,7 +77,7 @@ def test_a_burst_after_near_silence_does_not_blow_up_the_deviation() -> None:
     assert forecast.sd_per_s[0] < 2 * forecast.mean_per_s[0]
 
 
-def test_silence_is_forecast_as_silence() -> None:
+def test_a_load_of_zero_is_forecast_as_zero() -> None:
     peak = RecentPeakForecast()
     forecast = peak.forecast(taught(peak, [0.0] * 30), 2)
     assert forecast is not None

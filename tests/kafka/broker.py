@@ -1,4 +1,4 @@
-"""The broker that tests use. By hand: ``python tests/kafka/broker.py DIR PORT``, until Ctrl-C."""
+"""A broker by hand: ``python tests/kafka/broker.py DIR PORT``, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ import sys
 from pathlib import Path
 
 from sluicegate.lab.chaos.broker import Broker
-from sluicegate.spark.cluster.daemons import free_port
-
-__all__ = ["Broker", "free_port"]
 
 
 def main() -> None:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.kafka.broker import Broker, free_port
 
+from sluicegate.lab.chaos.broker import Broker
+from sluicegate.spark.cluster.daemons import free_port
 from sluicegate.spark.session import spark_session
 
 

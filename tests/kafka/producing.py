@@ -6,7 +6,9 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from tests.kafka.broker import Broker
+from confluent_kafka.cimpl import NewPartitions
+
+from sluicegate.lab.chaos.broker import Broker
 
 _EVERY_S = 0.05
 
@@ -26,6 +28,12 @@ class Numbers:
         producer = self.broker.producer()
         self._produce(producer, rows)
         assert producer.flush(60) == 0
+
+    def add_partitions(self, total: int) -> None:
+        """Let the topic have ``total`` partitions, and send to all of them from now on."""
+        for made in self.broker.admin.create_partitions([NewPartitions(self.topic, total)]).values():
+            made.result(30)
+        self.partitions = total
 
     def steadily(self, rows_per_s: float) -> None:
         """From a thread, until ``end``."""

@@ -16,10 +16,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.attach.attached import attached_session, batches, until, write_plan
-from tests.kafka.broker import Broker
 from tests.kafka.producing import Numbers
 
 from sluicegate.domain.births import quantile_s
+from sluicegate.lab.chaos.broker import Broker
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.attach import topics as attached_topics
 from sluicegate.spark.attach.application import queries_in
@@ -145,11 +145,11 @@ def told(kafka: Broker, spark: SparkSession, record: Path) -> Story:
     ]
     observer, plain = (QueryObserver.of(Layout(record), name) for name in ("ids", "plain"))
     assert until(lambda: len(batches(record, "ids")) >= 1 and len(batches(record, "plain")) >= 1, 120)
-    _steady(numbers, observer, plain, story)
+    _steady(numbers, observer, plain, record, story)
     _held_up(numbers, observer, story)
     story.away = _away(kafka, spark, numbers, observer, record)
     assert until(lambda: len(story.sink.rows) == numbers.sent)
-    _more(kafka, numbers, plain, story)
+    _more(numbers, plain, story)
     _deleted(kafka, spark, doomed, record, story, numbers)
     for query in queries:
         query.processAllAvailable()
@@ -160,7 +160,7 @@ def told(kafka: Broker, spark: SparkSession, record: Path) -> Story:
     return story
 
 
-def _steady(numbers: Numbers, observer: QueryObserver, plain: QueryObserver, story: Story) -> None:
+def _steady(numbers: Numbers, observer: QueryObserver, plain: QueryObserver, record: Path, story: Story) -> None:
     """Rows at a steady rate, looked at every half second."""
     observer.observe(time.time(), True, None)
     numbers.steadily(PER_S)
@@ -174,7 +174,8 @@ def _steady(numbers: Numbers, observer: QueryObserver, plain: QueryObserver, sto
             story.per_s.append(seen.arrivals_per_s)
     numbers.end()
     assert until(lambda: len(story.sink.rows) == numbers.sent)
-    time.sleep(1.0)
+    newest = max(number for number, _, _ in story.sink.passed)
+    assert until(lambda: batches(record, "ids")[-1]["batch"] >= newest)
     observer.observe(time.time(), True, None)
     story.estimated += observer.ages
     story.true_s = story.sink.latencies_s()
@@ -185,8 +186,9 @@ def _steady(numbers: Numbers, observer: QueryObserver, plain: QueryObserver, sto
 def _held_up(numbers: Numbers, observer: QueryObserver, story: Story) -> None:
     """A batch that does not end: rows wait behind it in three partitions, and the fourth has none."""
     story.sink.gate.clear()
+    before = story.sink.taken
     numbers.send(FED)
-    time.sleep(2.0)
+    assert until(lambda: story.sink.taken > before)
     numbers.send(30)
 
     def looked() -> list[PartitionSeen]:
@@ -213,15 +215,14 @@ def _away(kafka: Broker, spark: SparkSession, numbers: Numbers, observer: QueryO
 
     assert until(noticed, 30)
     assert until(lambda: not early.isActive, 60)
-    assert until(lambda: not queries_in(Layout(record))["early"].active, 10)
+    assert until(lambda: not queries_in(Layout(record))["early"].active, 60)
     kafka.up()
     numbers.send(60)
     return Away(*problem, str(early.exception()))
 
 
-def _more(kafka: Broker, numbers: Numbers, plain: QueryObserver, story: Story) -> None:
-    kafka.add_partitions(numbers.topic, MORE_PARTITIONS)
-    numbers.partitions = MORE_PARTITIONS
+def _more(numbers: Numbers, plain: QueryObserver, story: Story) -> None:
+    numbers.add_partitions(MORE_PARTITIONS)
 
     def bound() -> int | None:
         numbers.send(MORE_PARTITIONS)

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.attach.attached import PARTITIONS, attached_session, batches, until
-from tests.kafka.broker import Broker
 from tests.kafka.producing import Numbers
 
 from sluicegate.cli.app import run as sluicegate
 from sluicegate.dashboard.metrics import metrics_text
 from sluicegate.dashboard.record import Record
 from sluicegate.dashboard.routes import run_document
+from sluicegate.lab.chaos.broker import Broker
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.attach.application import Application
 from sluicegate.spark.attach.controller import AttachController

@@ -18,10 +18,10 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 from tests.kafka import edge_story
-from tests.kafka.broker import Broker
 from tests.kafka.edge_story import EACH, closed_windows, edged, expected, run, table
 
 from sluicegate.errors import BadInput, EnvironmentLacks
+from sluicegate.lab.chaos.broker import Broker
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.spoiled import EdgeSpoiled

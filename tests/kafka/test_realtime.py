@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.kafka.broker import Broker
 
 from sluicegate.errors import BadInput
 from sluicegate.lab.apps.payments import app_of, build, check, rows
+from sluicegate.lab.chaos.broker import Broker
 from sluicegate.lab.running.app import App
 from sluicegate.lab.running.load import constant
 from sluicegate.lab.running.outcome import Outcome

@@ -6,9 +6,9 @@ import itertools
 
 import pyarrow as pa
 import pytest
-from tests.kafka.broker import Broker
 
 from sluicegate.errors import BadInput
+from sluicegate.lab.chaos.broker import Broker
 from sluicegate.spark.edges.spoiled import EdgeSpoiled
 from sluicegate.spark.edges.topic import KafkaTopic, Records
 from sluicegate.spark.kafka.edge import make_topic

@@ -14,9 +14,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from tests.ctrl_c import hears_ctrl_c
-from tests.kafka.broker import Broker
 from tests.kafka.producing import Numbers
 
+from sluicegate.lab.chaos.broker import Broker
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.offsets import last_batch, last_committed

@@ -10,8 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.attach.attached import attached_session, batches, until, write_plan
-from tests.kafka.broker import Broker
 from tests.kafka.producing import Numbers
+
+from sluicegate.lab.chaos.broker import Broker
 
 pytestmark = pytest.mark.slow
 PARTITIONS = 2

@@ -96,7 +96,7 @@ def test_no_fleet_says_why_not() -> None:
     assert found.why.startswith("a: an instance needs 100.0% CPU")
 
 
-def test_a_slot_for_nobody_is_refused() -> None:
+def test_slots_for_no_instance_are_refused() -> None:
     with pytest.raises(BadInput, match="instances_per_slot"):
         EsStreamPlacer(instances_per_slot=0)
 

@@ -80,7 +80,7 @@ def test_no_slot_is_over_its_memory_and_no_vm_over_its_cpu(
 
 @settings(max_examples=150)
 @given(tasks, fleets)
-def test_it_does_what_the_algorithm_tells(needs: list[tuple[int, float, float]], fleet: list[Vm]) -> None:
+def test_it_places_as_the_algorithm_written_out_does(needs: list[tuple[int, float, float]], fleet: list[Vm]) -> None:
     # powers of two make sums exact, so that ties are ties on both sides
     exact = [(n, math.floor(c * 16) / 16, math.floor(m * 16) / 16) for n, c, m in needs]
     expected = reference(exact, fleet)

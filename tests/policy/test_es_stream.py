@@ -98,7 +98,7 @@ def test_dearer_rows_at_a_stable_rate_are_seen_after_fifteen_seconds() -> None:
     assert "the load of op0 is +67% off its plan" in due.reasons[0]
 
 
-def test_rows_from_nothing_act() -> None:
+def test_the_first_rows_after_none_raise_k_at_once() -> None:
     nothing, something = follow(chain(100.0), (0, 0.0), (60, 500.0))
     assert (nothing.total, something.total) == (1, 10)
 
@@ -187,7 +187,7 @@ def test_without_limits_every_operator_keeps_up(services: list[float], rate: flo
     assert all(proposal.processors[o.name] * o.service_per_s > rate for o in topology.operators)
 
 
-def test_a_load_no_number_carries_is_told() -> None:
+def test_a_load_that_no_number_of_processors_carries_is_infeasible_and_says_so() -> None:
     _, proposal = POLICY.propose(None, at(chain(1e-3), 0, 1e9))
     assert not proposal.feasible
     assert "cannot keep up" in proposal.reasons[1]

@@ -133,7 +133,7 @@ def test_a_model_that_promises_too_much_is_corrected_by_what_is_measured() -> No
     assert proposal.total > sum(k.values())
 
 
-def test_the_bias_knows_that_batches_were_told_to_wait() -> None:
+def test_the_bias_is_learned_with_the_pace_of_batches_counted_in() -> None:
     situation = situation_at(BATCHED, 800.0, Goal(mean_s=4.0))
     policy = SluicegatePolicy()
     memory, proposal = policy.propose(Memory(), situation)

@@ -1,17 +1,25 @@
-"""One Spark session for a module of tests."""
-
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.shared_session import SharedSession
 
-from sluicegate.spark.session import spark_session
+SESSION = SharedSession(Path(__file__).parent, "local[4]")
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = spark_session("local[4]", {"spark.driver.memory": "1g"})
-    yield session
-    session.stop()
+def spark() -> SparkSession:
+    return SESSION.get()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    SESSION.collected(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Generator[None]:
+    yield
+    SESSION.leave(nextitem)

@@ -19,7 +19,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from sluicegate.lab.apps import wordcount
-from sluicegate.spark.pipeline.declaration import Pipeline, Stream
+from sluicegate.spark.cluster.waiting import wait_until
+from sluicegate.spark.edges.folder import FolderEdge
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.elements import Stream
 from sluicegate.spark.pipeline.runtime import Running, start
 from sluicegate.spark.session import spark_session
 
@@ -56,6 +59,8 @@ def main(folder: Path, rows: int, seed: int) -> None:
             feed.append(wordcount.rows("lines", feed.rows, min(ROWS_A_TABLE, rows - feed.rows)))
             ended.wait(0.1)
         running.drain()
+        copied = FolderEdge(running.layout.edge("copy"))
+        wait_until(lambda: copied.numbers()[0] > 0, 60.0, 0.1)  # what was written is deleted every few seconds
         ended.set()
         mover.join()
         answer = wordcount.check({"lines": feed.rows}, {"counts": running.read("count")})

@@ -162,6 +162,7 @@ def on_a_cluster(spark: SparkSession, nodes: LocalNodes, folder: Path) -> dict[s
             seen["back"] = resized(executors, 1)
             seen["last_host"] = refused_to_drain_the_last(executors)
             more_batches(running)
+            wait_until(lambda: processors(running) == [1, 2, 3, 4], PATIENCE_S, 0.5)
             failed += executors.failed_tasks()
         running.drain(PATIENCE_S)
         seen["too_many"] = asdict(executors.wait_for(9, 0.0))
@@ -245,8 +246,13 @@ def answer(running: Running) -> dict[str, object]:
         "wrong": wrong,
         "words_missing": running.feed("lines").rows * wordcount.words_of(0, 1).size - latest.total(),
         "log_whole": whole and once,
-        "processors": sorted({record.processors for record in running.records("count")}),
+        "processors": processors(running),
     }
+
+
+def processors(running: Running) -> list[int]:
+    """Every k that a batch of the count ran with."""
+    return sorted({record.processors for record in running.records("count")})
 
 
 def refused_to_drain_the_last(executors: Executors) -> str:

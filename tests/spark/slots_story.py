@@ -20,10 +20,11 @@ from pyspark.sql import DataFrame
 
 from sluicegate.config.profile_file import ProfileFile, write_profile
 from sluicegate.domain import ProfilePoint, Shape, TaskProfile
-from sluicegate.runlog.batch_log import Tail
+from sluicegate.runlog.batch_log import BatchRecord, Tail
 from sluicegate.spark.act.nodes import LocalNodes
 from sluicegate.spark.cluster.java import QUICK_JAVA
 from sluicegate.spark.cluster.standalone import Cluster
+from sluicegate.spark.cluster.waiting import wait_until
 from sluicegate.spark.controller import Control, Controller
 from sluicegate.spark.ground import Ground
 from sluicegate.spark.observe import task_times
@@ -112,18 +113,19 @@ def main(cluster: Cluster, folder: Path) -> None:
         for _ in range(BATCHES_SEEN):
             feed(running)
             running.drain(PATIENCE_S)
-        time.sleep(2.0)
+
+        def logged(name: str) -> list[BatchRecord]:
+            return [record for record in running.records(name) if record.started_s > since_s]
+
+        wait_until(lambda: all(len(logged(name)) >= BATCHES_SEEN for name in PROFILES), 60.0, 0.1)
         found = sorted(row["id"] for row in running.read("note").collect())
-        ran = {
-            name: [r.task_on for r in running.records(name) if r.started_s > since_s and r.task_on] for name in PROFILES
-        }
         seen = {
             "mapped": mapped,
             "processors": {name: plan.of(name).processors for name in PROFILES},
             "places": {name: plan.of(name).hosts for name in PROFILES},
             "shares": {name: plan.of(name).shares for name in PROFILES},
-            "ran": ran,
-            "rows": [r.task_rows for r in running.records("call") if r.started_s > since_s and r.task_rows],
+            "ran": {name: [record.task_on for record in logged(name) if record.task_on] for name in PROFILES},
+            "rows": [record.task_rows for record in logged("call") if record.task_rows],
             "rates": {point.threads: point.rate_per_s for point in PROFILES["call"]},
             "exact": found == list(range(running.feed("rows").rows)),
             "changes": [c for line in Tail(running.layout.decisions).lines() for c in json.loads(line)["changes"]],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from sluicegate.errors import BadInput
+from sluicegate.spark.edges.feed import Feed
 from sluicegate.spark.pipeline.declaration import Pipeline
-from sluicegate.spark.pipeline.runtime import start
+from sluicegate.spark.pipeline.runtime import Running, start
 
 
 def numbers(number: int, first: int = 0) -> pa.Table:
@@ -29,6 +31,33 @@ def simple(
 
 def same(frame: DataFrame) -> DataFrame:
     return frame
+
+
+def waiting(row_s: float) -> Callable[[DataFrame], DataFrame]:
+    """Each row waits: that needs no core, so k is worth what it would be on a cluster."""
+
+    def wait(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for part in parts:
+            time.sleep(row_s * part.num_rows)
+            yield part
+
+    return lambda rows: rows.mapInArrow(wait, "id long")
+
+
+def warm_up(running: Running, feed: Feed, batches: int = 6) -> None:
+    """Small batches, one by one: the first ones compile."""
+    for _ in range(batches):
+        feed.append(numbers(20, feed.rows))
+        running.drain()
+
+
+def feed_steadily(feed: Feed, rows_per_s: float, done: Callable[[], bool], patience_s: float) -> None:
+    """Feed numbered rows at a rate until ``done``, or until ``patience_s`` have passed."""
+    began, fed = time.monotonic(), feed.rows
+    while (elapsed_s := time.monotonic() - began) < patience_s and not done():
+        due = fed + int(elapsed_s * rows_per_s) - feed.rows
+        feed.append(numbers(max(due, 1), feed.rows))
+        time.sleep(0.1)
 
 
 def ids_of(frame: DataFrame) -> list[int]:

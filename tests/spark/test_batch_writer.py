@@ -12,8 +12,9 @@ from sluicegate.spark.edges.edge import DurableEdge
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.seal import sealed
 from sluicegate.spark.edges.spoiled import EdgeSpoiled
-from sluicegate.spark.pipeline import batch_writer
-from sluicegate.spark.pipeline.batch_writer import BatchWriter, _told_sums
+from sluicegate.spark.pipeline import batch_files
+from sluicegate.spark.pipeline.batch_files import _reported_sums
+from sluicegate.spark.pipeline.batch_writer import BatchWriter
 
 SCHEMA = '{"type":"struct","fields":[]}'
 
@@ -71,16 +72,16 @@ def test_a_commit_record_that_names_a_file_outside_its_edge_is_refused(tmp_path:
         made.tidy()
 
 
-def test_sums_that_two_attempts_of_a_task_tell_differently_are_computed_from_the_file(tmp_path: Path) -> None:
+def test_sums_of_which_two_attempts_of_a_task_differ_are_computed_from_the_file(tmp_path: Path) -> None:
     """An executor lost after a task's commit: the task runs again and replaces the file, but not the first sums."""
     for attempt, lines in (("1", "a.parquet\t10\tx\nb.parquet\t5\tz\n"), ("2", "a.parquet\t10\ty\n")):
         (tmp_path / f"_sums-{attempt}").write_text(lines)
-    assert _told_sums(tmp_path) == {"b.parquet": (5, "z")}
+    assert _reported_sums(tmp_path) == {"b.parquet": (5, "z")}
     assert list(tmp_path.iterdir()) == []
 
 
 class Tasks:
-    """Writes a batch as Spark's tasks do, each telling what it wrote, and remembers where."""
+    """Writes a batch as Spark's tasks do, each reporting what it wrote, and remembers where."""
 
     def __init__(self, *attempts: tuple[str, dict[str, int]]) -> None:
         self.attempts, self.wrote_to = attempts, list[Path]()
@@ -100,7 +101,7 @@ class Tasks:
 
 def _one_output(folder: Path, tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> BatchWriter:
     made = writer(folder, "")
-    monkeypatch.setattr(batch_writer, "_save", tasks)
+    monkeypatch.setattr(batch_files, "_save", tasks)
     return made
 
 
@@ -135,7 +136,7 @@ def test_a_batch_whose_tasks_were_lost_while_they_committed_runs_again(
     assert homes(made.writes[""]) == []
 
 
-def test_a_file_that_no_task_told_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_no_task_reported_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An executor killed while its task moved its files: the sums were to come after them."""
     tasks = Tasks(("000000_0", {"a.parquet": 3}))
 
@@ -144,6 +145,6 @@ def test_a_file_that_no_task_told_is_not_published(tmp_path: Path, monkeypatch: 
         pq.write_table(pa.table({"id": [9]}), folder / "left.parquet")
 
     made = writer(tmp_path, "")
-    monkeypatch.setattr(batch_writer, "_save", save)
+    monkeypatch.setattr(batch_files, "_save", save)
     with pytest.raises(OSError, match="runs again"):
         made._files(None, 4)  # type: ignore[arg-type]

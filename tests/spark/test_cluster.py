@@ -78,7 +78,7 @@ def test_a_worker_that_died_is_told_and_made_good_by_up(cluster: Cluster, capsys
     state = read_state(cluster.folder)
     assert state is not None
     state.workers[0].send(signal.SIGKILL)
-    assert wait_until(lambda: not state.workers[0].alive, 30.0, 0.05)
+    assert wait_until(lambda: not state.workers[0].alive, 60.0, 0.05)
     code, document = told(capsys, "status", "--folder", str(cluster.folder))
     assert (code, document["healthy"]) == (1, False)
     found = cluster.up(workers=2, memory="512m")

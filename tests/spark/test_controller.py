@@ -19,6 +19,7 @@ from sluicegate.errors import BadInput
 from sluicegate.runlog.batch_log import BatchRecord, append_line
 from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.plan_file import OperatorPlan, PlanFile, PlanInForce
+from sluicegate.spark.cluster.waiting import wait_until
 from sluicegate.spark.controller import Control, Controller
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.manifest import DataFile
@@ -346,10 +347,7 @@ def test_a_folder_without_a_pipeline_is_refused(tmp_path: Path) -> None:
 def test_a_controller_that_cannot_start_is_an_error_with_the_last_line_of_its_log(pipeline: Pipeline) -> None:
     pipeline.layout.description.write_text("{")
     with Supervisor(pipeline.layout, CONTROL) as supervisor:
-        until = time.monotonic() + 120
-        while supervisor.problem is None and time.monotonic() < until:
-            supervisor.check()
-            time.sleep(0.1)
+        assert wait_until(lambda: supervisor.problem is not None, 120.0, 0.1)
         with pytest.raises(ControllerFailed, match=r"start \(3 tries\): .*json is torn or overwritten") as failed:
             supervisor.check()
         assert "\n" not in str(failed.value)
@@ -384,10 +382,8 @@ def test_a_killed_controller_is_started_again_and_the_plan_stays(pipeline: Pipel
     with Supervisor(pipeline.layout, CONTROL) as supervisor:
         first = supervisor.process.pid
         supervisor.process.send_signal(signal.SIGKILL)
-        until = time.monotonic() + 60
-        while (supervisor.process.pid == first or supervisor.process.poll() is not None) and time.monotonic() < until:
-            time.sleep(0.1)
-        assert supervisor.process.pid != first
+        assert wait_until(lambda: supervisor.process.pid != first, 60.0, 0.1)
+        assert supervisor.process.poll() is None
         assert supervisor.deaths == [-signal.SIGKILL]
         assert pipeline.layout.plan.read_text() == before
 
@@ -400,12 +396,10 @@ def test_a_controller_killed_while_its_log_cannot_be_opened_is_started_once_it_c
         log.unlink()
         log.mkdir()
         first.kill()
-        time.sleep(2.5)
+        assert wait_until(lambda: bool(supervisor.deaths), 60.0, 0.1)
+        time.sleep(2.5)  # in which it is tried several times
         assert supervisor.process is first
         assert supervisor.deaths == [-signal.SIGKILL], "one death, however often it is tried"
         log.rmdir()
-        until = time.monotonic() + 60
-        while supervisor.process is first and time.monotonic() < until:
-            time.sleep(0.1)
-        assert supervisor.process is not first
+        assert wait_until(lambda: supervisor.process is not first, 60.0, 0.1)
         supervisor.check()

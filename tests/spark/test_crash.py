@@ -96,7 +96,7 @@ def survived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any
         drivers.end()
 
 
-def test_the_driver_was_killed_while_rows_were_on_their_way(survived: dict[str, Any]) -> None:
+def test_the_driver_was_killed_while_rows_were_in_flight(survived: dict[str, Any]) -> None:
     assert max(survived["fed_at_kills"]) > 0
     assert min(survived["fed_at_kills"]) < ROWS
 

@@ -26,19 +26,19 @@ def sleeper(tmp_path: Path) -> Iterator[Daemon]:
 
 
 def ended(daemon: Daemon) -> bool:
-    return wait_until(lambda: not daemon.alive, 20.0, 0.05)
+    return wait_until(lambda: not daemon.alive, 60.0, 0.05)
 
 
 def test_a_daemon_is_stopped_by_asking(sleeper: Daemon) -> None:
     assert sleeper.alive
-    stop([sleeper], 20.0)
+    stop([sleeper], 60.0)
     assert not sleeper.alive
 
 
 def test_a_daemon_that_will_not_listen_is_made_to_stop(tmp_path: Path) -> None:
     stubborn = ["/bin/sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"]
     daemon = launch("stubborn", stubborn, os.environ, tmp_path / "log", 0)
-    assert wait_until(lambda: "ready" in (tmp_path / "log").read_text(), 20.0, 0.05)
+    assert wait_until(lambda: "ready" in (tmp_path / "log").read_text(), 60.0, 0.05)
     stop([daemon], 0.3)
     assert ended(daemon)
 
@@ -54,7 +54,7 @@ def test_another_process_with_the_same_number_is_never_signalled(sleeper: Daemon
 def test_a_process_that_ended_but_was_not_fetched_counts_as_ended() -> None:
     child = subprocess.Popen(["true"])
     try:
-        assert wait_until(lambda: born(child.pid) is None, 20.0, 0.05)
+        assert wait_until(lambda: born(child.pid) is None, 60.0, 0.05)
     finally:
         child.wait()
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from tests.spark.small_pipelines import ids_of, numbers
+from pyspark.sql import SparkSession
+from tests.spark.small_pipelines import feed_steadily, ids_of, waiting, warm_up
 
 from sluicegate.domain import Edge, Operator, Topology
 from sluicegate.model.stations import Stations
@@ -28,17 +26,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 RATE_PER_S, K_MAX, T_RA_S, PATIENCE_S = 250.0, 5, 10.0, 120.0
 """With 5 processors one allocation alone keeps up; who gets a sixth would be decided by a few percent of noise."""
 WAITS_S = {"extract": 0.002, "match": 0.009, "sum": 0.001}
-"""Seconds that one row takes in each operator: waiting needs no core, so k is worth what it would be on a cluster."""
+"""Seconds that one row waits in each operator."""
 BAD = {"extract": 2, "match": 2, "sum": 1}
-
-
-def waiting(seconds: float) -> Callable[[DataFrame], DataFrame]:
-    def wait(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for part in parts:
-            time.sleep(seconds * part.num_rows)
-            yield part
-
-    return lambda rows: rows.mapInArrow(wait, "id long")
 
 
 def in_a_row() -> Pipeline:
@@ -65,17 +54,14 @@ def test_a_bad_allocation_becomes_the_optimum_in_one_re_allocation_after_t_ra(
     control = Control("drs", budget=K_MAX, options=(f"t_ra_s={T_RA_S}", f"k_max={K_MAX}", "t_m_s=1", "alpha=0.5"))
     with start(in_a_row(), spark, tmp_path / "run", BAD) as running:
         feed = running.feed("frames")
-        for _ in range(8):  # the first batches compile
-            feed.append(numbers(20, feed.rows))
-            running.drain()
+        warm_up(running, feed, 8)
+
+        def moved_for_a_while() -> bool:
+            found = moves(running.layout.decisions)
+            return bool(found) and time.time() >= found[0]["at_s"] + 0.8 * T_RA_S
+
         with Supervisor(running.layout, control):
-            began, fed, moved_s = time.monotonic(), feed.rows, None
-            while (now := time.monotonic()) - began < PATIENCE_S and (moved_s is None or now < moved_s + 0.8 * T_RA_S):
-                due = fed + int((now - began) * RATE_PER_S) - feed.rows
-                feed.append(numbers(max(due, 1), feed.rows))
-                time.sleep(0.1)
-                if moved_s is None and moves(running.layout.decisions):
-                    moved_s = time.monotonic()
+            feed_steadily(feed, RATE_PER_S, moved_for_a_while, PATIENCE_S)
             found, ticks = moves(running.layout.decisions), list(Tail(running.layout.ticks).lines())
         running.drain(PATIENCE_S)
         assert ids_of(running.read("sum")) == list(range(feed.rows))

@@ -166,7 +166,7 @@ def test_a_disk_that_is_full_for_a_moment_does_not_end_the_following(tmp_path: P
     monkeypatch.setattr(Fleet, "step", step)
     monkeypatch.setattr(Fleet, "_report", lambda self, *_: (_ for _ in ()).throw(OSError(28, "No space left")))
     with Fleet(Any, Shape(), tmp_path / "fleet.jsonl", tmp_path / "fleet.json"):  # type: ignore[arg-type]
-        assert looked.wait(10)
+        assert looked.wait(60.0)
 
 
 class Counted:
@@ -231,13 +231,13 @@ def test_executors_are_reported_while_a_node_takes_long_to_start(tmp_path: Path,
 
     def starts_a_node(now_s: float) -> None:
         begins.set()
-        assert goes_on.wait(30.0)
+        assert goes_on.wait(120.0)
 
     monkeypatch.setattr(fleet, "step", starts_a_node)
     with fleet:
-        assert begins.wait(10.0)
+        assert begins.wait(60.0)
         executors.here = 2
-        assert wait_until(lambda: len(json.loads(path.read_text())["executors"]) == 2, 10.0, 0.02)
+        assert wait_until(lambda: len(json.loads(path.read_text())["executors"]) == 2, 60.0, 0.02)
         told = json.loads(path.read_text())
         assert [one["warm"] for one in told["executors"]] == [True, False], "nobody has warmed the second yet"
         goes_on.set()

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from sluicegate.spark.pipeline.declaration import Pipeline, Stream
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.elements import Stream
 from sluicegate.spark.pipeline.fusion import groups_of
 
 

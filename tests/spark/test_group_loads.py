@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +14,6 @@ from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.act.group_loads import GroupLoads
 from sluicegate.spark.pipeline.declaration import Pipeline
 from sluicegate.spark.pipeline.runtime import start
-from sluicegate.spark.session import spark_session
 
 GROUPS = 8
 NEIGHBOURS = (0, 0, 0, 0, 1, 1, 1, 1)
@@ -55,13 +52,6 @@ def test_another_number_of_tasks_moves_the_fewest_groups() -> None:
     eight = groups.owners(8)
     assert sum(old != new for old, new in zip(seven, eight, strict=True)) == 4
     assert sorted(eight.count(task) for task in range(8)) == [4] * 8
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = spark_session("local[2]", {"spark.driver.memory": "1g"})
-    yield session
-    session.stop()
 
 
 def count(rows: DataFrame) -> DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -19,9 +20,11 @@ pytestmark = pytest.mark.slow
 
 def java_of(pid: int) -> int | None:
     """The Java process that a process has started."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    found = [int(child) for child in children if "java" in Path(f"/proc/{child}/comm").read_text()]
-    return found[0] if found else None
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # another child, which has ended by now
+            if "java" in Path(f"/proc/{child}/comm").read_text():
+                return int(child)
+    return None
 
 
 def test_a_killed_driver_is_told_in_one_line(tmp_path: Path) -> None:

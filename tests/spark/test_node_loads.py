@@ -22,7 +22,7 @@ def test_what_was_told_lately_counts_and_a_single_node_hosts_all_that_runs(tmp_p
     assert [(node.name, node.load, dict(node.hosts)) for node in seen.nodes] == [("h1", 0.75, {"a": 2})]
 
 
-def test_of_several_nodes_nobody_says_who_runs_where(tmp_path: Path) -> None:
+def test_with_several_nodes_the_operators_of_each_are_unknown(tmp_path: Path) -> None:
     seen = read_nodes(told(tmp_path / "nodes.json", 100.0, "h1", "h2"), 110.0, {"a": 2})
     assert [dict(node.hosts) for node in seen.nodes] == [{}, {}]
 
@@ -41,7 +41,7 @@ def test_the_last_word_of_another_applications_executor_is_no_node_of_this_one(
     driver.receive("7\t127.0.0.9\t2\t0.5\t1000\t4000\t0.25\t8\t3.5")
     log = NodeLog(spark, tmp_path / "nodes.json")
     try:
-        wait_until(lambda: _nodes(tmp_path / "nodes.json") == ["127.0.0.1"], 30.0, 0.1)
+        wait_until(lambda: _nodes(tmp_path / "nodes.json") == ["127.0.0.1"], 60.0, 0.1)
     finally:
         log.close()
     assert _nodes(tmp_path / "nodes.json") == ["127.0.0.1"]

@@ -89,7 +89,7 @@ def test_two_batches_without_input_in_a_row_are_timers(tmp_path: Path) -> None:
     assert not between_batches(waiting)
 
 
-def test_input_ends_the_waiting(tmp_path: Path) -> None:
+def test_a_batch_with_input_is_not_one_of_timers_alone(tmp_path: Path) -> None:
     assert not only_timers(checkpoint(tmp_path, [1, 2, 2, 2, 3], committed=4))
 
 

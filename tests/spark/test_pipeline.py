@@ -7,7 +7,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from sluicegate.errors import BadInput
-from sluicegate.spark.pipeline.declaration import Pipeline, Stream
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.elements import Stream
 
 
 def same(rows: DataFrame) -> DataFrame:

@@ -146,7 +146,9 @@ def test_what_a_reader_has_not_committed_stays_however_old_it_is(spark: SparkSes
         ({"write": "table"}, "no function"),
     ],
 )
-def test_a_sink_that_cannot_be_meant_is_refused_where_it_is_declared(given: dict[str, object], said: str) -> None:
+def test_a_sink_whose_options_contradict_each_other_is_refused_where_it_is_declared(
+    given: dict[str, object], said: str
+) -> None:
     pipeline = Pipeline("p")
     stream = pipeline.operator("a", lambda f: f, pipeline.source("lines", "id long"))
     with pytest.raises(BadInput, match=said):

@@ -27,7 +27,8 @@ from sluicegate.runlog.layout import Layout
 from sluicegate.spark.cluster.waiting import wait_until
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.elastic import elastic
-from sluicegate.spark.pipeline.declaration import Pipeline, Step, Stream
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.elements import Step, Stream
 from sluicegate.spark.pipeline.runtime import Running, start
 
 pytestmark = pytest.mark.slow
@@ -135,8 +136,12 @@ def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stor
             node.name: {record.processors for record in running.records(node.name)} for node in running.graph.nodes
         }
         streams = ("left", "right", "both")
-        wait_until(lambda: all(len(FolderEdge(Layout(told.folder).edge(s)).numbers()) == 1 for s in streams), 20.0, 0.2)
-        told.left_on = {s: len(list((told.folder / "edges" / s / "data").iterdir())) for s in streams}
+
+        def left_on() -> dict[str, int]:
+            return {stream: len(list((told.folder / "edges" / stream / "data").iterdir())) for stream in streams}
+
+        wait_until(lambda: max(left_on().values()) <= 1, 60.0, 0.2)
+        told.left_on = left_on()
         told.nodes = json.loads(Layout(told.folder).nodes.read_text())
     told.restarts += running.restarts
     return told

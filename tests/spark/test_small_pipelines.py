@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +144,8 @@ def test_streams_of_sparks_own_keep_the_pace_and_can_be_held(spark: SparkSession
         running.set_paces({"ticks+keep": 1.0})
         assert wait_until(lambda: len(running.records("ticks+keep")) >= 6, 120.0, 0.2)
         begun = [record.started_s for record in running.records("ticks+keep")][2:]
-        assert min(after - before for before, after in pairwise(begun)) >= 0.85
+        # a batch that begins late, by up to one pace, lets the next one begin as much earlier
+        assert begun[-1] - begun[0] >= 0.85 * (len(begun) - 2)
         running.admit_no_more()
         running.drain(30.0)
         held = last_batch(running.layout.checkpoint("ticks+keep"))

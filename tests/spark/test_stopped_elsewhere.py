@@ -14,8 +14,9 @@ from tests.spark.small_pipelines import ids_of, numbers, same, simple
 from sluicegate.errors import StillWaiting
 from sluicegate.spark.cluster.waiting import wait_until
 from sluicegate.spark.edges.folder import FolderEdge
-from sluicegate.spark.pipeline import runtime
-from sluicegate.spark.pipeline.declaration import Pipeline, Write
+from sluicegate.spark.pipeline import running_queries
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.elements import Write
 from sluicegate.spark.pipeline.runtime import start
 
 pytestmark = pytest.mark.slow
@@ -70,7 +71,7 @@ def test_drain_says_that_rows_still_come_where_they_do(spark: SparkSession, tmp_
 def test_stop_gives_up_a_write_that_hangs_and_nothing_of_its_batch_is_published(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runtime, "_LETS_GO_WITHIN_S", 3.0)
+    monkeypatch.setattr(running_queries, "_LETS_GO_WITHIN_S", 3.0)
     hangs, goes_on, written = threading.Event(), threading.Event(), list[int]()
 
     def write(rows: DataFrame, number: int) -> None:

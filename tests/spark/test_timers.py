@@ -124,7 +124,7 @@ def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stor
             wait_until(partial(all_fired, running), PATIENCE_S, 0.5)
             seen.fired = {name: told(running, name) for name in OPERATORS}
         running.stop()
-        seen.ends += [query.exception() for query in running._queries.values()]
+        seen.ends += [running._queries[name].exception() for name in OPERATORS]
         seen.restarts += running.restarts
     return seen
 

@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.spark.small_pipelines import refused
 
-from sluicegate.spark.pipeline.declaration import Pipeline, Stream, Write
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.elements import Stream, Write
 from sluicegate.spark.pipeline.event_time import EdgeNode, event_times, is_defined_twice, marked, without_replaced
 from sluicegate.spark.pipeline.runtime import Running, start
 

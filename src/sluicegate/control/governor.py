@@ -40,7 +40,8 @@ _MOST_PATIENCE = 16.0
 """Cap on the growth of the window that holds executors: 20 s become 5 min. Half: bursts every few minutes break the
 promise. Double: executors stay for ten minutes after a load has fallen."""
 _MISSED_WINDOWS = 3.0
-"""Windows after which an executor that left is not missed any more. Half: slow waves of the load move executors."""
+"""Windows within which a released executor that is wanted again counts as released too early. Half: slow waves of the
+load move executors. Double: a load that falls for good holds them longer."""
 
 
 def govern(ledger: Ledger, request: Request, rules: Rules, limits: Limits) -> tuple[Ledger, Verdict]:
@@ -88,9 +89,9 @@ def held(
 
     The window is ``settle_s``, of which the operators' own window has already taken ``waited_s``.
 
-    An executor that is missed soon after it left was given back too early, since its successor starts cold: the window
-    doubles, up to ``_MOST_PATIENCE`` times its length. Each one that is not missed halves it again. So a load that only
-    varies around its mean keeps what its peaks need, and one that falls gives back as fast as at first.
+    If an executor is wanted again soon after one was released, that was too early, since the new one starts cold: the
+    window doubles, up to ``_MOST_PATIENCE`` times its length. Every other release halves it again. So a load that only
+    varies around its mean keeps the executors of its peaks, and one that falls releases them as fast as at first.
 
     >>> ledger, found = Ledger(), []
     >>> for at, want in ((0.0, 4), (10.0, 2), (19.0, 1), (29.0, 1), (40.0, 1)):

@@ -213,7 +213,7 @@ def _strained(predicted: Prediction, rate_per_s: float) -> tuple[str, ...]:
 def _broken(goal: Goal, predicted: Prediction, cost_per_hour: float) -> tuple[str, ...]:
     """The goals that the plan does not meet."""
     sojourn = predicted.sojourn
-    reached = {"mean": sojourn.mean_s, "p50": sojourn.p50_s, "p95": sojourn.p95_s, "p99": sojourn.p99_s}
+    reached = sojourn.by_name
     late = [
         f"goal {what} <= {bound:.4g} s is not kept: {value:.4g} s"
         for what, bound in goal.latency_bounds.items()

@@ -53,10 +53,8 @@ def lateness(situation: Situation) -> float | None:
     sojourn = situation.observation.sojourn
     if sojourn is None:
         return None
-    measured = {"mean": sojourn.mean_s, "p50": sojourn.p50_s, "p95": sojourn.p95_s, "p99": sojourn.p99_s}
-    ratios = [
-        value / bound for what, bound in situation.goal.latency_bounds.items() if (value := measured[what]) is not None
-    ]
+    measured, bounds = sojourn.by_name, situation.goal.latency_bounds
+    ratios = [value / bound for what, bound in bounds.items() if (value := measured[what]) is not None]
     return max(ratios, default=None)
 
 

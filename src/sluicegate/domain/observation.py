@@ -88,6 +88,11 @@ class Sojourn:
     p95_s: float | None = None
     p99_s: float | None = None
 
+    @property
+    def by_name(self) -> dict[str, float | None]:
+        """The mean and the quantiles by the names that bounds have (``Goal.latency_bounds``)."""
+        return {"mean": self.mean_s, "p50": self.p50_s, "p95": self.p95_s, "p99": self.p99_s}
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:

@@ -50,7 +50,7 @@ def within_cores(
         fewer, rarer = smaller, _stretched(stations, smaller, goal_s, pace_s)
     need = needed(cores, stations, fewer, rarer)
     if need <= FILLED * cores.free:
-        return Fitted(fewer, rarer, (_told(stations, cores, before, need, k, fewer, rarer),))
+        return Fitted(fewer, rarer, (_told(cores, before, need, k, fewer, rarer),))
     short = _short(situation, cores, need)
     return replace(short, processors=fewer, pace_s=rarer)
 
@@ -104,9 +104,7 @@ def _one_less(cores: Cores, stations: Stations, k: Counts, pace_s: Mapping[str, 
     return best
 
 
-def _told(
-    stations: Stations, cores: Cores, before: float, need: float, k: Counts, fewer: Counts, pace_s: Mapping[str, float]
-) -> str:
+def _told(cores: Cores, before: float, need: float, k: Counts, fewer: Counts, pace_s: Mapping[str, float]) -> str:
     tasks = f", {int(k.sum())} -> {int(fewer.sum())} tasks" if int(fewer.sum()) < int(k.sum()) else ""
     longest = max(pace_s.values())
     return (

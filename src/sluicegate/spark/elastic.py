@@ -14,7 +14,8 @@ from sluicegate.errors import BadInput
 from sluicegate.runlog.lock import check_free
 from sluicegate.spark.controller import Control
 from sluicegate.spark.pipeline.declaration import Pipeline
-from sluicegate.spark.pipeline.runtime import Running, WhenStopped, check_stopping, start
+from sluicegate.spark.pipeline.runtime import Running, start
+from sluicegate.spark.pipeline.start_checks import WhenStopped, check_stopping
 from sluicegate.spark.supervisor import Supervisor
 
 

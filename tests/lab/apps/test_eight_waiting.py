@@ -9,7 +9,7 @@ import pytest
 from sluicegate.lab.apps.catalogue import APPS, LISTED
 from sluicegate.lab.apps.eight_waiting import APPS as EIGHT
 from sluicegate.lab.running.app import App
-from sluicegate.spark.pipeline.declaration import Step
+from sluicegate.spark.pipeline.elements import Step
 from sluicegate.spark.pipeline.fusion import groups_of
 
 

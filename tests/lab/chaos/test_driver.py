@@ -69,7 +69,7 @@ def test_one_that_refuses_its_folder_says_why(driver: Driver, tmp_path: Path) ->
     driver.start()
 
 
-def test_at_the_end_nobody_stands_by(driver: Driver) -> None:
+def test_the_standby_driver_is_killed_at_the_end(driver: Driver) -> None:
     driver.start()
     driver.stand_by()
     waiting = driver._next

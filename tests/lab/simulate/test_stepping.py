@@ -122,7 +122,7 @@ def test_every_row_that_came_in_goes_out_in_the_end(mode: Mode, routing: RowRout
     assert entered(world) == left(world) > 500
 
 
-def test_a_world_that_nobody_touches_is_the_simulation() -> None:
+def test_a_simulation_stepped_without_changes_gives_what_one_run_gives() -> None:
     world = begin(one(), 15.0, {"a": 2}, seed=5)
     observed = advance(world, 20_000.0)
     result = simulate(one(), 15.0, {"a": 2}, 20_000.0, seed=5)

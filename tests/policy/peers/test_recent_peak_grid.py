@@ -50,7 +50,7 @@ def test_free_machines_serve_after_their_start_up_and_are_paid_from_the_start() 
     assert point.on_time == 0.25
 
 
-def test_free_machines_stop_at_once() -> None:
+def test_in_the_free_protocol_machines_stop_at_once() -> None:
     point = _one([40.0, 40.0, 40.0, 40.0, 9.0, 9.0, 9.0, 9.0], "free", window=1)
     assert point.machine_steps == 5 + 1 + 1 + 1
     assert point.on_time == 1.0

@@ -97,7 +97,7 @@ def test_k_is_bounded_by_the_partitions_and_the_reasons_say_so(tmp_path: Path) -
     assert any("one for each of the 8 partitions it reads" in reason for reason in reasons)
 
 
-def test_a_source_that_is_split_as_one_likes_bounds_nothing(tmp_path: Path) -> None:
+def test_a_source_without_a_limit_of_tasks_does_not_bound_k(tmp_path: Path) -> None:
     topic = Topic(tmp_path, 0)
     drive(topic, Controller(topic.layout, CONTROL), 25, 1000.0)
     assert topic.k > 8

@@ -15,7 +15,8 @@ from sluicegate.runlog.files import write_whole
 from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.controller import Control, Controller
-from sluicegate.spark.pipeline.declaration import Pipeline, Stream
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.elements import Stream
 from sluicegate.spark.pipeline.graph import read_graph
 from sluicegate.spark.realtime.marks import StageFigures, as_document
 from sluicegate.spark.realtime.stages import begin_with, graph_of, reserve, sink_of, stages_of

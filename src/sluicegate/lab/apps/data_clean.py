@@ -23,7 +23,8 @@ from sluicegate.lab.apps.judging import first_of
 from sluicegate.lab.apps.line_app import line_app
 from sluicegate.lab.running.app import Answer, compare
 from sluicegate.lab.running.given import Records, cycled
-from sluicegate.spark.pipeline.declaration import OUTPUT, Pipeline
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.elements import OUTPUT
 
 FROM_S, UNTIL_S = 1_511_539_200, 1_512_316_800
 """25 November to 3 December 2017 in China, according to the data set's description."""

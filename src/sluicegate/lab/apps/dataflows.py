@@ -29,7 +29,8 @@ from pyspark.sql import DataFrame
 from sluicegate.lab.apps.five_tasks import SCHEMA, STORE_WAITS_S, TaskSurroundings, answers, doing
 from sluicegate.lab.apps.inputs.local_store import local_store
 from sluicegate.lab.running.app import Answer, App, compare
-from sluicegate.spark.pipeline.declaration import Pipeline, Stream
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.elements import Stream
 
 Path = tuple[str, ...]
 """The tasks that a row passes, in order."""

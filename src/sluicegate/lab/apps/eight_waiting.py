@@ -22,7 +22,8 @@ from sluicegate.lab.apps import (
 )
 from sluicegate.lab.apps.waits import later
 from sluicegate.lab.running.app import App
-from sluicegate.spark.pipeline.declaration import Pipeline, Step
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.elements import Step
 
 WAIT_MS = 20.0
 """One slot does at most 50 rows/s, four nodes of four slots some 500, so that downstream operators use a small part of

@@ -32,7 +32,8 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from sluicegate.lab.apps.waits import later
 from sluicegate.lab.running.app import Answer, App, compare
-from sluicegate.spark.pipeline.declaration import OUTPUT, Pipeline
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.elements import OUTPUT
 
 WINDOW = 500
 THRESHOLD = 20

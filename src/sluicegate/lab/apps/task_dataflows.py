@@ -18,7 +18,8 @@ from sluicegate.domain import Topology, is_sink, is_source
 from sluicegate.lab.apps.dataflows import NOWHERE, TEXT, application
 from sluicegate.lab.apps.five_tasks import TaskSurroundings, doing
 from sluicegate.lab.reproduce.dataflows import applications
-from sluicegate.spark.pipeline.declaration import Pipeline, Stream
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.elements import Stream
 
 
 @dataclass(frozen=True, slots=True)

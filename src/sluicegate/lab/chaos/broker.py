@@ -17,7 +17,7 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewPartitions, NewTopic
+from confluent_kafka.cimpl import NewTopic
 
 from sluicegate.spark.cluster.daemons import free_port
 from sluicegate.spark.cluster.java import LOOPBACK, QUICK_JAVA, find_java
@@ -90,10 +90,6 @@ class Broker:
         for made in self.admin.create_topics([NewTopic(name, partitions, 1)]).values():
             made.result(30)
         return name
-
-    def add_partitions(self, topic: str, total: int) -> None:
-        for made in self.admin.create_partitions([NewPartitions(topic, total)]).values():
-            made.result(30)
 
     @property
     def admin(self) -> AdminClient:

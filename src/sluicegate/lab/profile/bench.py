@@ -17,7 +17,8 @@ from sluicegate.errors import BadInput
 from sluicegate.lab.running.app import App
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.kept import schema_of
-from sluicegate.spark.pipeline.declaration import Pipeline, Step, Stream
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.elements import Step, Stream
 from sluicegate.spark.pipeline.runtime import start
 
 _RECORDED_ROWS = 400

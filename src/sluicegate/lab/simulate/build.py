@@ -33,7 +33,7 @@ def build(scenario: Scenario, seed: int, log: int = 0) -> Net:
     numbers: list[float] = []
     nodes, edges = _wired(scenario.topology)
     for index, operator in enumerate(scenario.topology.operators):
-        _fit_operator(nodes[index : index + 1], scenario, operator, numbers)
+        _fit_operator(nodes[index : index + 1], scenario, operator)
     for index, source in enumerate(scenario.topology.sources, start=len(scenario.topology.operators)):
         _fit_source(nodes[index : index + 1], scenario.arrivals[source], numbers)
     slots = _slots(scenario, nodes)
@@ -94,7 +94,7 @@ def _routing(out: Sequence[Edge]) -> int:
     return records.SURE if len(out) == 1 and total >= 1 - 1e-12 else records.ONE_OF
 
 
-def _fit_operator(node: Records, scenario: Scenario, operator: Operator, numbers: list[float]) -> None:
+def _fit_operator(node: Records, scenario: Scenario, operator: Operator) -> None:
     name = operator.name
     servers, costs = scenario.allocation[name], scenario.batches.get(name)
     node["servers"] = servers

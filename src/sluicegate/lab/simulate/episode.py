@@ -121,7 +121,7 @@ def kept_share(moments: list[Moment], settings: Settings) -> float | None:
         total += rows
         sojourn = moment.observation.sojourn
         if sojourn is not None:
-            measured = {"mean": sojourn.mean_s, "p50": sojourn.p50_s, "p95": sojourn.p95_s, "p99": sojourn.p99_s}
+            measured = sojourn.by_name
             late = any((value := measured[what]) is None or value > bound for what, bound in bounds.items())
             kept += 0.0 if late else rows
     return kept / total if total > 0 else 1.0

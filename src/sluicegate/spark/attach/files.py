@@ -13,23 +13,21 @@ _BATCHES = 20
 
 @dataclass(frozen=True, slots=True)
 class FilesSeen:
-    """One listing, made at ``at_s``: ``waiting`` files that no batch has read, the oldest modified at ``oldest_s``.
+    """One listing, made at ``at_s``: ``waiting`` files that no batch has read.
 
     ``came`` are (second, files, bytes) by modification time over the last two minutes, whether read or not.
     """
 
     at_s: float
     waiting: int
-    oldest_s: float | None = None
     came: tuple[tuple[int, int, int], ...] = ()
     waiting_bytes: int = 0
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> FilesSeen:
-        oldest = told.get("oldest_s")
         came = tuple((int(second), int(count), int(size)) for second, count, size in told["came"])
         waiting, size = int(told["waiting"]), int(told["waiting_bytes"])
-        return cls(float(told["at_s"]), waiting, None if oldest is None else float(oldest), came, size)
+        return cls(float(told["at_s"]), waiting, came, size)
 
     def came_within(self, window_s: float) -> tuple[int, int]:
         """Files and bytes that arrived within the last ``window_s`` seconds.

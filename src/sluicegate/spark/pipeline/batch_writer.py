@@ -8,7 +8,6 @@ before any edge shows them, so that a crash between two edges cannot leave them 
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 import threading
@@ -20,27 +19,23 @@ from itertools import cycle, islice
 from pathlib import Path
 from urllib.parse import unquote
 
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from sluicegate.domain.births import Births
 from sluicegate.errors import BadInput
 from sluicegate.runlog.fault_point import fault_point
-from sluicegate.runlog.files import read_if_there, write_whole
 from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.act.group_loads import GroupLoads
 from sluicegate.spark.act.places import in_tasks
 from sluicegate.spark.edges.edge import DurableEdge
-from sluicegate.spark.edges.file_sums import sums_of
-from sluicegate.spark.edges.folder import is_inside
 from sluicegate.spark.edges.kept import exact_paths
 from sluicegate.spark.edges.manifest import DataFile, Manifest
 from sluicegate.spark.edges.offsets import batch_range, last_committed, place_of
 from sluicegate.spark.edges.planner import EdgePlanner
-from sluicegate.spark.edges.seal import opened, sealed
-from sluicegate.spark.edges.spoiled import file_spoiled
 from sluicegate.spark.kafka.records import send
-from sluicegate.spark.pipeline.declaration import OUTPUT, Write
+from sluicegate.spark.pipeline.batch_files import listed, saved
+from sluicegate.spark.pipeline.commit_records import CommitRecords
+from sluicegate.spark.pipeline.elements import OUTPUT, Write
 from sluicegate.spark.pipeline.event_time import QueryWatermark
 from sluicegate.spark.pipeline.foreign import ForeignSource
 from sluicegate.spark.pipeline.row_functions import DEAD_LETTERS, PLACE
@@ -50,10 +45,8 @@ _COLD = 5
 """Number of batches after a start that are marked cold: they include compilation and warm-up."""
 _STEP_S = 1.0
 """A batch is marked cold if the wall clock was stepped by more than this while it ran: its times are wrong."""
-_ROW_GROUP_BYTES = 16 * 2**20
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 """Spark's name for the folder of rows whose partition column is null or empty."""
-_COMMITTER = ("spark.sql.parquet.output.committer.class", "sluicegate.EdgeCommitter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +170,8 @@ class BatchWriter:
 
     def tidy(self) -> None:
         """Delete files of interrupted batches, except those a commit record names: they are still to be published."""
-        records = [record for number in self._recorded() if (record := self._read_record(number)) is not None]
+        read = (self._records.read(number, self.writes) for number in self._records.numbers())
+        records = [record for record in read if record is not None]
         needed = {Path(file.path).parts[1] for record in records for files in record.values() for file in files}
         shutil.rmtree(self._drafts, ignore_errors=True)
         for edge in self.writes.values():
@@ -201,8 +195,7 @@ class BatchWriter:
             files = self._files(batch, number)
             self._call_sinks(batch, files, number)
             if len(self.writes) > 1:
-                named = {output: [file.as_list() for file in files[output]] for output in files}
-                write_whole(self._record(number), sealed(json.dumps({"outputs": named})))
+                self._records.write(number, files)
         else:
             batch.write.format("noop").mode("overwrite").save()
         rows = sum(file.rows for output in files.values() for file in output)
@@ -223,7 +216,7 @@ class BatchWriter:
             published.append(edge.publish(number, files[output], carried, time.time(), watermark_ms=passed_ms))
         fault_point("published")
         if len(self.writes) > 1:
-            self._drop_records_before(number)
+            self._records.drop_before(number)
         dead = sum(file.rows for file in files[DEAD_LETTERS]) if self.skips else 0
         if dead:
             LOG.warning(
@@ -261,41 +254,11 @@ class BatchWriter:
             (output, edge), *_ = self.writes.items()
             manifest = edge.manifest(number)
             return None if manifest is None else {output: manifest.files}
-        return self._read_record(number)
+        return self._records.read(number, self.writes)
 
-    def _read_record(self, number: int) -> dict[str, tuple[DataFile, ...]] | None:
-        """The commit record of a batch. A damaged one is an error only while its batch may run again."""
-        try:
-            text = read_if_there(self._record(number))
-            if text is None:
-                return None
-            read, _ = opened(text)
-            named = read["outputs"] if isinstance(read.get("outputs"), dict) else read  # older versions: outputs only
-            found = {output: tuple(DataFile.from_list(f) for f in named.get(output, [])) for output in self.writes}
-            if not all(is_inside(file.path) for files in found.values() for file in files):
-                raise ValueError("names a file outside its edge")
-            return found
-        except (ValueError, TypeError) as problem:
-            finished = last_committed(self.checkpoint)
-            if finished is not None and finished >= number:
-                return None
-            what = "is no text" if isinstance(problem, UnicodeError) else str(problem)
-            raise file_spoiled(f"operator {self.operator!r}", self._record(number), what) from problem
-
-    def _drop_records_before(self, number: int) -> None:
-        """Delete the commit records of batches that are committed.
-
-        All of them, not only that of the batch before: a change of key groups adds a batch that has none.
-        """
-        for known in self._recorded():
-            if known < number:
-                self._record(known).unlink(missing_ok=True)
-
-    def _recorded(self) -> list[int]:
-        return [int(path.stem) for path in self._record(0).parent.glob("*.json") if path.stem.isdigit()]
-
-    def _record(self, number: int) -> Path:
-        return self.checkpoint.parent / "commits" / f"{number}.json"
+    @property
+    def _records(self) -> CommitRecords:
+        return CommitRecords(self.operator, self.checkpoint)
 
     @property
     def _drafts(self) -> Path:
@@ -308,16 +271,16 @@ class BatchWriter:
             if edge.topic is not None:
                 return {"": send(batch, edge.topic)}
             draft = self._drafts / home
-            sums = _saved(batch, draft, self.passing)
+            sums = saved(batch, draft, self.passing)
             # renamed: a task of an executor that was lost and comes back knows the draft only, and cannot touch it here
             draft.rename(edge.folder / "data" / home)
-            return {"": _listed(edge, f"data/{home}", sums)}
+            return {"": listed(edge, f"data/{home}", sums)}
         return self._split(batch, home)
 
     def _split(self, batch: DataFrame, home: str) -> dict[str, tuple[DataFile, ...]]:
         """Write all outputs in one pass, then rename each output's files to its own edge, on the same disk."""
         draft = self._drafts / home
-        sums = _saved(batch, draft, self.passing, by_output=True)
+        sums = saved(batch, draft, self.passing, by_output=True)
         found = {path.name.removeprefix(f"{OUTPUT}="): path for path in draft.iterdir() if path.is_dir()}
         unknown = sorted(set(found) - set(self.writes))
         if unknown:
@@ -327,7 +290,7 @@ class BatchWriter:
         for output, edge in self.writes.items():
             if output in found:
                 found[output].rename(edge.folder / "data" / home)
-            files[output] = _listed(edge, f"data/{home}", sums, f"{OUTPUT}={output}/")
+            files[output] = listed(edge, f"data/{home}", sums, f"{OUTPUT}={output}/")
         draft.rmdir()
         return files
 
@@ -337,75 +300,3 @@ class BatchWriter:
             paths = [str(edge.folder / file.path) for file in files[output] if file.rows]
             if paths:
                 write(exact_paths(batch.sparkSession).parquet(*paths), number)
-
-
-def _save(batch: DataFrame, folder: Path, passing: bool, by_output: bool = False) -> None:
-    # static, or a session in "dynamic" mode would first write elsewhere, and leave the sums of the files there
-    writer = batch.write.mode("overwrite").option("partitionOverwriteMode", "static")
-    writer = writer.option("parquet.block.size", _ROW_GROUP_BYTES).option(*_COMMITTER)
-    if passing:  # read once, soon, and deleted: encoding saves disk space but costs time twice
-        writer = writer.option("compression", "none").option("parquet.enable.dictionary", "false")
-    (writer.partitionBy(OUTPUT) if by_output else writer).parquet(str(folder))
-
-
-def _saved(batch: DataFrame, draft: Path, passing: bool, by_output: bool = False) -> dict[str, tuple[int, str]]:
-    """Write a batch to a folder; returns the sums that its tasks told."""
-    _save(batch, draft, passing, by_output)
-    draft.mkdir(parents=True, exist_ok=True)  # without any row Spark makes none
-    _check_told(draft)
-    return _told_sums(draft)
-
-
-def _check_told(folder: Path) -> None:
-    """Raise unless the files of a folder are those that its tasks told, each task the same ones in all its attempts.
-
-    An executor that is lost while a task of it commits leaves files of two attempts, or has deleted one that the other
-    attempt wrote: of rows that a function draws anew, some would be there twice or not at all. The batch runs again.
-    """
-    by_task: dict[str, set[frozenset[str]]] = {}
-    for told in folder.glob("_sums-*"):
-        paths = frozenset(line.partition("\t")[0] for line in told.read_text(encoding="utf-8").splitlines())
-        by_task.setdefault(told.name.rpartition("_")[0], set()).add(paths)
-    named = {path for attempts in by_task.values() for paths in attempts for path in paths}
-    files = (path.relative_to(folder) for path in folder.rglob("*.parquet"))
-    there = {str(path) for path in files if path.parts[0] != "_temporary"}  # where tasks that are not over write
-    if named != there or any(len(attempts) > 1 for attempts in by_task.values()):
-        raise OSError(f"an executor was lost while its task wrote {folder.name}: the batch runs again")
-
-
-def _told_sums(folder: Path) -> dict[str, tuple[int, str]]:
-    """Size and checksums of each file, by path, from the ``_sums-*`` files its writing task left; deletes those.
-
-    By path, since a task gives its files of several outputs the same name. A path of which two attempts of a task say
-    different things is left out (an executor was lost after the first attempt): its sums are computed from the file.
-    """
-    found: dict[str, tuple[int, str]] = {}
-    unsure: set[str] = set()
-    for told in folder.glob("_sums-*"):
-        for line in told.read_text(encoding="utf-8").splitlines():
-            path, size, sums = line.split("\t")
-            if found.setdefault(path, (int(size), sums)) != (int(size), sums):
-                unsure.add(path)
-        told.unlink()
-    return {path: one for path, one in found.items() if path not in unsure}
-
-
-def _listed(edge: DurableEdge, home: str, sums: Mapping[str, tuple[int, str]], under: str = "") -> tuple[DataFile, ...]:
-    """The files of a folder that have rows, by their Parquet footers; a folder without rows is deleted.
-
-    ``sums`` is keyed by the path that a file had when it was written: ``under`` plus its name.
-    """
-    folder = edge.folder / home
-    if not folder.exists():  # an output without rows
-        return ()
-    paths = sorted(path for path in folder.iterdir() if path.suffix == ".parquet")
-    files = [
-        DataFile(
-            f"{home}/{path.name}", pq.read_metadata(path).num_rows, *(sums.get(under + path.name) or sums_of(path))
-        )
-        for path in paths
-    ]
-    filled = tuple(file for file in files if file.rows)
-    if not filled:
-        shutil.rmtree(folder, ignore_errors=True)
-    return filled

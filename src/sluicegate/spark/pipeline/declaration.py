@@ -13,105 +13,28 @@ stream that is read before it is written. Nothing runs here: see ``sluicegate.sp
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 
-from sluicegate.config.typed import duration_s
-from sluicegate.domain import SINK, SOURCE
 from sluicegate.errors import BadInput
 from sluicegate.spark.edges.topic import KafkaTopic
-from sluicegate.spark.pipeline.row_functions import DEAD_LETTERS, RowsOperator, dead_letters_of
+from sluicegate.spark.pipeline.argument_checks import (
+    check_dead_letters,
+    check_function,
+    check_name,
+    check_outputs,
+    check_retry,
+    check_schema,
+    keep_seconds,
+    only_stream,
+)
+from sluicegate.spark.pipeline.elements import Function, Outputs, Sink, Source, Step, Stream, Write, check_stream
+from sluicegate.spark.pipeline.row_functions import DEAD_LETTERS, dead_letters_of
 
 _MODES = ("append", "update", "complete")
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
-OUTPUT = "output"
-"""The column that says which of several outputs a row goes to."""
-
-Function = Callable[..., DataFrame]
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """A named flow of rows. ``a | b`` reads both as one."""
-
-    names: tuple[str, ...]
-
-    def __or__(self, other: Stream) -> Stream:
-        _check_stream("|", other)
-        return Stream((*self.names, *other.names))
-
-
-@dataclass(frozen=True, slots=True)
-class Outputs:
-    """The streams of an operator that names its outputs: ``detect["found"]``."""
-
-    operator: str
-    names: tuple[str, ...]
-
-    def __getitem__(self, name: str) -> Stream:
-        if name not in self.names:
-            raise BadInput(f"operator {self.operator!r} has no output {name!r}: it names {', '.join(self.names)}")
-        return Stream((f"{self.operator}.{name}",))
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Rows from outside the pipeline: fed by a program (``Feed``), or read by any streaming DataFrame of Spark."""
-
-    name: str
-    schema: str
-    stream: Callable[[SparkSession], DataFrame] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One operator as declared. ``reads`` has one entry per argument of ``function``, each one stream or a union."""
-
-    name: str
-    function: Function
-    reads: tuple[tuple[str, ...], ...]
-    outputs: tuple[str, ...] = ()
-    stateful: bool = False
-    mode: str = "append"
-    fuse: bool = True
-    key_groups: int = 8
-    source: str | None = None
-    """Name of the native Spark source whose stream ``function`` returns, given the session; else ``None``."""
-    retry_for_s: float | None = None
-    """How long it is retried when it fails; ``None``: the pipeline's limit."""
-    dead_letters: str | None = None
-    """Stream of the rows that ``function`` failed on; ``None``: no rows are skipped."""
-
-    @property
-    def streams(self) -> tuple[str, ...]:
-        """The names of the streams it writes."""
-        dead = () if self.dead_letters is None else (self.dead_letters,)
-        return (*(tuple(f"{self.name}.{output}" for output in self.outputs) or (self.name,)), *dead)
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for union in self.reads for name in union))
-
-
-Write = Callable[[DataFrame, int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Sink:
-    """Output of a stream: its rows stay on disk for ``keep_s``, and ``write`` is called with each batch.
-
-    ``keep_s`` is infinite if rows are kept forever, 0 if they are deleted once written and committed.
-    """
-
-    name: str
-    stream: str
-    write: Write | None = None
-    keep_s: float = math.inf
 
 
 @dataclass(slots=True)
@@ -127,16 +50,16 @@ class Pipeline:
     topics: dict[str, KafkaTopic] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _check_name("pipeline", self.name)
+        check_name("pipeline", self.name)
 
     def source(self, name: str, schema: str = "", stream: Callable[[SparkSession], DataFrame] | None = None) -> Stream:
         """Add rows from outside, with ``schema`` (DDL such as "text string, at timestamp") or a Spark stream."""
         self._check_new("source", name)
-        _check_schema("source", name, schema)
+        check_schema("source", name, schema)
         if bool(schema) == (stream is not None):
             raise BadInput(f"source {name!r}: give either a schema, or a stream that has one")
         if stream is not None:
-            _check_function("source", name, stream)
+            check_function("source", name, stream)
         self.sources[name] = Source(name, schema, stream)
         if stream is not None:
             self.steps[name] = Step(name, stream, (), source=name)
@@ -165,7 +88,7 @@ class Pipeline:
         skipped, and kept with the reason in the stream NAME.dead_letters (``pipeline.dead_letters(NAME)``).
         """
         if dead_letters:
-            _check_dead_letters(name, function, reads, stateful)
+            check_dead_letters(name, function, reads, stateful)
         self._add(name, function, reads, (), stateful, mode, fuse, key_groups, retry_for_s)
         if dead_letters:
             self.steps[name] = replace(self.steps[name], dead_letters=dead_letters_of(name))
@@ -190,7 +113,7 @@ class Pipeline:
         retry_for_s: float | None = None,
     ) -> Outputs:
         """Add an operator with several ``outputs``; the column ``output`` of its result says where each row goes."""
-        _check_outputs(name, outputs)
+        check_outputs(name, outputs)
         for output in outputs:
             if output == DEAD_LETTERS:
                 raise BadInput(f"operator {name!r}: an output {output!r} would be taken for skipped rows: rename it")
@@ -200,7 +123,7 @@ class Pipeline:
     def loop(self, name: str, schema: str) -> Stream:
         """Add a stream that is read before it is written: close it with ``close``."""
         self._check_new("loop", name)
-        _check_schema("loop", name, schema)
+        check_schema("loop", name, schema)
         if not schema:
             raise BadInput(f"loop {name!r} has no schema: give columns and types such as 'text string, at timestamp'")
         self.loops[name] = schema
@@ -208,7 +131,7 @@ class Pipeline:
 
     def close(self, loop: Stream, stream: Stream) -> None:
         """Close a loop: rows of ``stream`` are fed back as ``loop``."""
-        name, origin = _only(loop, "close"), _only(stream, "close")
+        name, origin = only_stream(loop, "close"), only_stream(stream, "close")
         if name not in self.loops:
             raise BadInput(f"{name!r} is no loop: make it with pipeline.loop")
         if name in self.closed:
@@ -230,7 +153,7 @@ class Pipeline:
         exactly once within the pipeline, at least once for other readers of the topic. ``settings`` are passed to the
         Kafka clients (librdkafka names such as security.protocol).
         """
-        origin = _only(stream, "edge")
+        origin = only_stream(stream, "edge")
         step = self.steps.get(origin)
         if step is None or step.outputs or origin in self.sources:
             raise BadInput(f"edge of {origin!r} through Kafka: give the stream of an operator with one output")
@@ -250,17 +173,17 @@ class Pipeline:
         ``True`` forever, "7d" or a ``timedelta`` that long, ``False`` only until ``write`` has them and the batch is
         committed. If a stream has several sinks, the longest ``keep`` applies.
         """
-        _check_name("sink", name)
+        check_name("sink", name)
         if name in self.sinks:
             raise BadInput(f"sink {name!r} is there twice: rename one of the two")
-        origin = _only(stream, f"sink {name!r}")
+        origin = only_stream(stream, f"sink {name!r}")
         if origin in self.loops or origin not in self._known():
             raise BadInput(f"sink {name!r} keeps {origin!r}, which no operator of this pipeline writes")
         if write is not None and origin not in {s for step in self.steps.values() for s in step.streams}:
             raise BadInput(f"sink {name!r} writes source {origin!r}: let it keep an operator's stream")
         if write is not None and not callable(write):
             raise BadInput(f"sink {name!r}: {write!r} is no function: give write=function(batch, number)")
-        self.sinks[name] = Sink(name, origin, write, _keep_s(name, keep, write is not None))
+        self.sinks[name] = Sink(name, origin, write, keep_seconds(name, keep, write is not None))
 
     def check(self) -> None:
         """Raise ``BadInput`` if the pipeline cannot run; the text says what to change."""
@@ -312,13 +235,13 @@ class Pipeline:
         if not reads:
             raise BadInput(f"operator {name!r} reads nothing: name the stream it reads")
         for read in reads:
-            _check_stream(f"operator {name!r}", read)
+            check_stream(f"operator {name!r}", read)
         if not isinstance(key_groups, int) or key_groups < 1:
             raise BadInput(f"operator {name!r}: key_groups is {key_groups!r}, give a whole number, at least 1")
         for what, flag in (("stateful", stateful), ("fuse", fuse)):
             if not isinstance(flag, bool):
                 raise BadInput(f"operator {name!r}: {what} is {flag!r}, give True or False")
-        _check_function("operator", name, function)
+        check_function("operator", name, function)
         check_retry("operator", name, retry_for_s)
         if mode is not None and mode not in _MODES:
             raise BadInput(f"operator {name!r}: mode is {mode!r}, give one of {', '.join(_MODES)}")
@@ -349,87 +272,6 @@ class Pipeline:
         return {*self.sources, *self.loops, *(s for step in self.steps.values() for s in step.streams)}
 
     def _check_new(self, what: str, name: str) -> None:
-        _check_name(what, name)
+        check_name(what, name)
         if name in self.sources or name in self.steps or name in self.loops:
             raise BadInput(f"{what} {name!r}: that name is taken, choose another")
-
-
-def _keep_s(name: str, keep: object, written: bool) -> float:
-    """How long the rows of sink ``name`` stay.
-
-    >>> _keep_s("counts", "7d", False), _keep_s("counts", True, False), _keep_s("counts", False, True)
-    (604800.0, inf, 0.0)
-    """
-    if isinstance(keep, bool):
-        if not keep and not written:
-            raise BadInput(f"sink {name!r} neither keeps nor writes rows: give write=, or leave keep=False out")
-        return math.inf if keep else 0.0
-    if not isinstance(keep, str | timedelta):
-        raise BadInput(f"sink {name!r}: keep is {keep!r}: give True, False, a time such as '7d', or a timedelta")
-    seconds = duration_s(keep) if isinstance(keep, str) else keep.total_seconds()
-    if not seconds > 0:
-        raise BadInput(f"sink {name!r}: keep is {keep}: give a time above 0, or keep=False")
-    return seconds
-
-
-def _check_outputs(operator: str, outputs: object) -> None:
-    if isinstance(outputs, str) or not isinstance(outputs, Collection) or not outputs:
-        raise BadInput(f"operator {operator!r}: name its outputs, each once, in a list")
-    for output in outputs:
-        _check_name("output", output)
-    if len(set(outputs)) != len(outputs):
-        raise BadInput(f"operator {operator!r}: name its outputs, each once")
-
-
-def _check_stream(what: str, stream: object) -> None:
-    if isinstance(stream, Outputs):
-        one = f"{stream.operator}[{stream.names[0]!r}]"
-        raise BadInput(f"{what} takes a stream, got all outputs of {stream.operator!r}: name one, such as {one}")
-    if not isinstance(stream, Stream):
-        raise BadInput(f"{what} takes a stream, got {stream!r}: give what source, operator or loop returned")
-
-
-def _check_schema(what: str, name: str, schema: object) -> None:
-    if not isinstance(schema, str):
-        raise BadInput(
-            f"{what} {name!r}: schema is {type(schema).__name__}: give a text such as 'text string, at timestamp'"
-        )
-
-
-def _only(stream: Stream, what: str) -> str:
-    _check_stream(what, stream)
-    if len(stream.names) != 1:
-        raise BadInput(f"{what} takes one stream, got the union of {', '.join(stream.names)}: add an operator for it")
-    return stream.names[0]
-
-
-def _check_dead_letters(name: str, function: object, reads: tuple[Stream, ...], stateful: bool) -> None:
-    """Allow dead letters only where a failure can be attributed to a single row."""
-    if not isinstance(function, RowsOperator):
-        raise BadInput(
-            f"operator {name!r}: dead_letters needs a function of rows, made by sluicegate.by_row or in_pandas; of "
-            "other code Spark does not say which row failed (in SQL use try_cast, try_divide, from_json and a splitter)"
-        )
-    if stateful or len(reads) != 1:
-        raise BadInput(
-            f"operator {name!r}: dead_letters is for operators without state that read one stream: take the rows apart "
-            "in an operator before it"
-        )
-
-
-def _check_function(what: str, name: str, function: object) -> None:
-    if not callable(function):
-        raise BadInput(f"{what} {name!r}: {function!r} is no function that gives a DataFrame")
-    if name in (SOURCE, SINK):
-        raise BadInput(f"{what} name {name!r} means the outside world: choose another")
-
-
-def check_retry(what: str, name: str, retry_for_s: float | None) -> None:
-    """Refuse a retry limit below 0 s; 0 means no retry, ``None`` no limit."""
-    if retry_for_s is not None and (not isinstance(retry_for_s, int | float) or not retry_for_s >= 0):
-        raise BadInput(f"{what} {name!r}: retry_for_s is {retry_for_s!r}, give seconds, 0 or more; None means no limit")
-
-
-def _check_name(what: str, name: str) -> None:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise BadInput(f"{what} name {str(name)[:120]!r}: use letters, digits, _ and -, a letter first, at most 100")

@@ -14,7 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sluicegate.domain import BatchCosts
-from sluicegate.spark.pipeline.declaration import Pipeline, Step
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.elements import Step
 
 # Measured cost of small batches on Spark with edges on a local disk; the loop learns its own once it runs.
 COSTS = BatchCosts(overhead_s=0.15, per_task_s=0.03, commit_s=0.03)

@@ -29,7 +29,8 @@ from sluicegate.spark.kafka.connector import with_connector
 from sluicegate.spark.kafka.edge import KafkaEdge
 from sluicegate.spark.kafka.records import PIECES, check_columns, received
 from sluicegate.spark.pipeline.batch_writer import BatchWriter
-from sluicegate.spark.pipeline.declaration import OUTPUT, Pipeline, Step
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.elements import OUTPUT, Step
 from sluicegate.spark.pipeline.event_time import (
     EdgeNode,
     QueryWatermark,

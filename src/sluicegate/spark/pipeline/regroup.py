@@ -42,6 +42,7 @@ from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.offsets import last_batch, last_committed, state_partitions
 from sluicegate.spark.edges.seal import opened, sealed
 from sluicegate.spark.edges.spoiled import file_spoiled
+from sluicegate.spark.pipeline.commit_records import CommitRecords
 from sluicegate.spark.pipeline.queries import Prepared
 from sluicegate.spark.repartition import copy_of, put_back, repartition
 
@@ -88,7 +89,7 @@ def settle_regroup(layout: Layout, name: str, writes: Iterable[str]) -> None:
             FolderEdge(layout.edge(stream)).publish(change.batch + 1, (), Births(), time.time())
     else:
         if copy.exists():
-            _drop_records(checkpoint, change.batch)
+            CommitRecords(name, checkpoint).drop_after(change.batch)
         put_back(checkpoint, copy)  # without a copy too: a crash after it was put back leaves what it replaced
     _forget(checkpoint, path)
 
@@ -103,13 +104,6 @@ def resumes_from(layout: Layout, name: str) -> tuple[Path, int | None]:
         return checkpoint, change.batch + 1
     copy = copy_of(checkpoint, change.batch)
     return (copy if copy.exists() else checkpoint), None
-
-
-def _drop_records(checkpoint: Path, batch: int) -> None:
-    """Delete commit records of batches that the restored checkpoint will plan anew, with other rows."""
-    for path in (checkpoint.parent / "commits").glob("*.json"):
-        if path.stem.isdigit() and int(path.stem) > batch:
-            path.unlink(missing_ok=True)
 
 
 def _forget(checkpoint: Path, path: Path) -> None:
@@ -260,7 +254,7 @@ class Regrouping:
         replace(change, stage=BEGUN).write(path)
         # before the checkpoint: if restoring it fails, ``settle`` does it again before the next start
         writer.groups, writer.without_rows = GroupLoads(change.have), None
-        _drop_records(writer.checkpoint, change.batch)
+        CommitRecords(name, writer.checkpoint).drop_after(change.batch)
         put_back(writer.checkpoint, copy_of(writer.checkpoint, change.batch))
         fault_point("regroup-put-back")
         path.unlink(missing_ok=True)

@@ -1,8 +1,9 @@
-"""Deletes rows that sinks no longer keep: expired ones, and those that are only passed to ``write``.
+"""Deletes rows that are not needed any more: those that every reader has committed, and those that sinks do not keep.
 
-Three things delay the deletion of a manifest: a reader in the pipeline that has not committed it; its writer's own
-batch, which Spark would rerun if it is not committed; and a grace period for queries over the sink that began before
-its rows expired (``read_stream`` does not list expired rows). Manifests are deleted in order, the newest always stays.
+Three things delay the deletion of a manifest that a sink keeps no longer: a reader in the pipeline that has not
+committed it; its writer's own batch, which Spark would rerun if it is not committed; and a grace period for queries
+over the sink that began before its rows expired (``read_stream`` does not list expired rows). Manifests are deleted in
+order, the newest always stays.
 
 Rows expire by the wall clock, which may be stepped. A step forward counts only once it has lasted for as long as rows
 are kept: a clock that is wrong for a while deletes nothing. Rows published while the clock was set back count as
@@ -54,7 +55,7 @@ class WaryClock:
 
 
 class Retention:
-    """Deletes expired rows of the streams of a pipeline that are not kept forever."""
+    """Deletes rows of the streams of a pipeline that are not kept forever."""
 
     def __init__(self, layout: Layout, graph: RunningGraph) -> None:
         self._layout, self._graph = layout, graph
@@ -63,10 +64,14 @@ class Retention:
         self._clocks = {stream: WaryClock(_stay_s(keep_s)) for stream, keep_s in graph.keep_s.items()}
 
     def clean(self, taken: Mapping[str, Mapping[str, int]], wall_s: float, steady_s: float) -> None:
-        """Delete expired rows; ``taken``: by operator and stream, the first manifest that no committed batch read.
+        """Delete what is not needed any more.
 
-        ``steady_s`` is the time by the monotonic clock.
+        ``taken`` is, by operator and stream, the first manifest that no committed batch has read; ``steady_s`` is the
+        time by the monotonic clock.
         """
+        for stream in set(self._graph.streams) - set(self._graph.kept):
+            read = [taken[name].get(stream, 0) for name in self._graph.readers(stream)]
+            FolderEdge(self._layout.edge(stream)).clean(min(read, default=0))
         for stream, keep_s in self._graph.keep_s.items():
             now_s = self._clocks[stream].at(wall_s, steady_s)
             edge, needed = FolderEdge(self._layout.edge(stream)), self._needed(stream, taken)

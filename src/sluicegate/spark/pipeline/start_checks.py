@@ -5,17 +5,28 @@ from __future__ import annotations
 import logging
 import math
 import time
+from typing import Literal, get_args
 
 from sluicegate.errors import BadInput
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.edges.chain import check_reader, check_writer
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.offsets import check_checkpoint_files, committed, last_batch, last_committed, strays
+from sluicegate.spark.pipeline.argument_checks import check_retry
+from sluicegate.spark.pipeline.declaration import Pipeline
 from sluicegate.spark.pipeline.graph import RunningGraph, read_graph
 from sluicegate.spark.pipeline.queries import Prepared
 from sluicegate.spark.pipeline.row_functions import is_dead_letters
 
 LOG = logging.getLogger("sluicegate.pipeline")
+WhenStopped = Literal["say", "raise"]
+
+
+def check_stopping(pipeline: Pipeline, retry_for_s: float | None, when_stopped: str) -> None:
+    """Refuse options about operators that fail which ``start`` does not know."""
+    check_retry("pipeline", pipeline.name, retry_for_s)
+    if when_stopped not in get_args(WhenStopped):
+        raise BadInput(f"when_stopped is {when_stopped!r}: give one of {', '.join(get_args(WhenStopped))}")
 
 
 def check_same(layout: Layout, graph: RunningGraph) -> None:

@@ -25,6 +25,7 @@ from sluicegate.spark.edges.offsets import (
     last_committed,
     state_partitions,
 )
+from sluicegate.spark.pipeline.commit_records import CommitRecords
 from sluicegate.spark.pipeline.graph import Node, RunningGraph, read_graph
 from sluicegate.spark.pipeline.regroup import resumes_from, settle_regroup
 
@@ -182,7 +183,7 @@ def _operator_repaired(layout: Layout, node: Node) -> Iterator[str]:
     planned, finished = last_batch(checkpoint), last_committed(checkpoint)
     edges = [FolderEdge(layout.edge(stream)) for stream in node.writes]
     torn = planned is not None and planned != finished and bool(_fault(check_checkpoint_files, checkpoint))
-    recorded = (checkpoint.parent / "commits" / f"{planned}.json").exists()
+    recorded = planned is not None and CommitRecords(node.name, checkpoint).path(planned).exists()
     # a batch that has neither published nor recorded its files can be planned again, with the input available then;
     # not with a sink that writes: it may know the rows of that number already, and would leave out those that are new
     free = not recorded and not node.calls_write

@@ -15,7 +15,7 @@ from sluicegate.spark.columns import column
 from sluicegate.spark.edges.topic import KafkaTopic
 from sluicegate.spark.kafka.connector import add_connector
 from sluicegate.spark.kafka.records import JSON_OPTIONS
-from sluicegate.spark.pipeline.declaration import Source, Step
+from sluicegate.spark.pipeline.elements import Source, Step
 from sluicegate.spark.realtime.marks import COLUMN, HEADER, NOW
 from sluicegate.spark.realtime.stages import BATCH_S
 

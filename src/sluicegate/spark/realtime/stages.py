@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sluicegate.errors import BadInput
-from sluicegate.spark.pipeline.declaration import Pipeline, Sink, Step
+from sluicegate.spark.pipeline.declaration import Pipeline
+from sluicegate.spark.pipeline.elements import Sink, Step
 from sluicegate.spark.pipeline.graph import REAL_TIME, Node, RunningGraph
 
 BATCH_S = 5.0
