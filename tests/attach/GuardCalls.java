@@ -23,6 +23,17 @@ public final class GuardCalls {
     cold.timed(Guard.Lever.TASKS, System.nanoTime() - SECOND, 0);
     System.out.println("cold " + cold.has(Guard.Lever.TASKS));
 
+    Guard shared = new Guard("", 600, () -> false);
+    List<String> told = new ArrayList<>();
+    shared.heardBy(told::add);
+    shared.giveUp(Guard.Lever.TASKS, "one", new IllegalStateException("a plan of it\nwith details"));
+    shared.giveUp(Guard.Lever.TASKS, "one", new IllegalStateException("again"));
+    System.out.println("one " + shared.has(Guard.Lever.TASKS, "one"));
+    System.out.println("other " + shared.has(Guard.Lever.TASKS, "other"));
+    told.forEach(line -> System.out.println("told " + line));
+    shared.giveUp(Guard.Lever.TASKS, null, new IllegalStateException("before any query is known"));
+    System.out.println("none " + shared.has(Guard.Lever.TASKS, "other"));
+
     Guard troubled = new Guard("", 600, () -> false);
     List<String> lines = new ArrayList<>();
     troubled.heardBy(lines::add);

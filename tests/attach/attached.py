@@ -44,6 +44,9 @@ def move_every_batch(folder: Path, queries: Iterable[str], moves: tuple[int, ...
 
 def write_plan(folder: Path, queries: Mapping[str, Mapping[str, Any]], executors: int = 0) -> None:
     """Write the plan; where this process is the driver, wait until it is in force."""
+    java: Any = SparkContext._jvm
+    read_from = str(folder) if _attachment() is None else java.sluicegate.attach.Attachment.folder()
+    assert read_from == str(folder), f"the attached application has the folder {read_from}"
     before = _plan_read()
     put_plan(folder, queries, executors)
     assert until(lambda: _attachment() is None or _plan_read() != before)

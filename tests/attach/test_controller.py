@@ -31,6 +31,7 @@ class Driver:
         self.stages: list[dict[str, Any]] = []
         self.state: dict[str, Any] = {}
         self.given: dict[str, str] = {}
+        self.left: dict[str, str] = {}
         folder.mkdir()
 
     def write(self, at_s: float, queries: dict[str, float], processors: dict[str, int], executors: int = 1) -> None:
@@ -39,7 +40,14 @@ class Driver:
         self._whole("application.json", application)
         node = {"active": True, "stateful": True, "key_groups": 8, "terminal": True, "source": None}
         nodes = [
-            {**node, "name": name, "given": self.given.get(name), "reads": [f"{name}-in"], "writes": [f"{name}-out"]}
+            {
+                **node,
+                "name": name,
+                "given": self.given.get(name),
+                "left": self.left.get(name),
+                "reads": [f"{name}-in"],
+                "writes": [f"{name}-out"],
+            }
             for name in queries
         ]
         self._whole("pipeline.json", {"name": "app", "attached": True, "sources": [], "kept": [], "nodes": nodes})
@@ -177,6 +185,28 @@ def test_a_master_that_gives_fewer_executors_is_asked_again_now_and_then(tmp_pat
     assert plan(driver.folder)["executors"] == 4
     assert len(read_record(driver.folder).decisions) < 12
     assert controller.lanes["clicks"].movable
+
+
+def test_k_of_a_query_that_is_left_to_spark_is_not_planned_and_status_shows_what_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    driver = Driver(tmp_path / "run", {"slo": "p95=4s", "executors": "1:4"})
+    driver.left = {"clicks": "it writes to foreach"}
+    driver.write(T0, {"clicks": 380.0}, {"clicks": 8})
+    layout, executors = Layout(driver.folder), 1
+    controller = AttachController(layout, Application.read(layout))
+    for look in range(1, 25):
+        driver.write(T0 + 2.0 * look, {"clicks": 380.0}, {"clicks": 8}, executors)
+        controller.step(T0 + 2.0 * look)
+        executors = (plan(driver.folder)["executors"] or executors) if layout.plan.exists() else executors
+    assert plan(driver.folder)["operators"] == {}
+    assert 2 <= executors <= 4
+    record = read_record(driver.folder)
+    assert record.last["running"] == {"clicks": executors}
+    assert [rescale for decision in record.decisions for rescale in decision["rescales"]] == []
+    assert sluicegate(["status", str(driver.folder)]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "k of clicks is not moved, only executors follow its load: it writes to foreach" in told
 
 
 def test_without_a_promise_nothing_is_planned_and_everything_is_seen(tmp_path: Path) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -121,34 +120,31 @@ class Moved:
         return written or collected
 
 
-@contextmanager
-def run_of(base: Path, kinds: Sequence[Kind], settings: Mapping[str, str] | None = None) -> Iterator[Moved]:
+def run_of(base: Path, kinds: Sequence[Kind], settings: Mapping[str, str] | None = None) -> Moved:
+    """All kinds run, and their session stopped: another fixture of the module would get it, with its settings."""
     by_value: Any = cloudpickle.register_pickle_by_value
     by_value(query_kinds)  # Spark's Python workers cannot import the tests
     spark = attached_session(base / "record", settings)
     try:
-        yield Moved(spark, base, kinds)
+        return Moved(spark, base, kinds)
     finally:
         spark.stop()
 
 
 @pytest.fixture(scope="module")
-def moved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moved]:
-    with run_of(tmp_path_factory.mktemp("kinds"), KINDS) as found:
-        yield found
+def moved(tmp_path_factory: pytest.TempPathFactory) -> Moved:
+    return run_of(tmp_path_factory.mktemp("kinds"), KINDS)
 
 
 @pytest.fixture(scope="module")
-def moved_on_hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moved]:
+def moved_on_hdfs(tmp_path_factory: pytest.TempPathFactory) -> Moved:
     store = {"spark.sql.streaming.stateStore.providerClass": HDFS_BACKED}
-    with run_of(tmp_path_factory.mktemp("hdfs"), [k for k in KINDS if k.name in HDFS_KINDS], store) as found:
-        yield found
+    return run_of(tmp_path_factory.mktemp("hdfs"), [k for k in KINDS if k.name in HDFS_KINDS], store)
 
 
 @pytest.fixture(scope="module")
-def moved_on_newest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moved]:
-    with run_of(tmp_path_factory.mktemp("newest"), [k for k in KINDS if k.name in NEWEST_KINDS], NEWEST) as found:
-        yield found
+def moved_on_newest(tmp_path_factory: pytest.TempPathFactory) -> Moved:
+    return run_of(tmp_path_factory.mktemp("newest"), [k for k in KINDS if k.name in NEWEST_KINDS], NEWEST)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

@@ -25,5 +25,11 @@ def test_what_takes_a_second_of_first_batches_which_load_classes_is_not(called: 
     assert called["cold"] == ["true"]
 
 
+def test_a_lever_that_fails_for_one_query_stays_with_the_others(called: dict[str, list[str]]) -> None:
+    assert (called["one"], called["other"], called["none"]) == (["false"], ["true"], ["false"])
+    told = "tasks of one given up, it goes on without and others with them: "
+    assert " ".join(called["told"]) == f"{told}java.lang.IllegalStateException: a plan of it"
+
+
 def test_a_trouble_is_one_line_whatever_its_text_is_each_time(called: dict[str, list[str]]) -> None:
     assert called["troubled"] == ["2"]

@@ -323,6 +323,24 @@ def test_a_fault_of_ours_neither_fails_nor_holds_up_the_query(
     assert all(took_ms < 20_000 for took_ms in progress)
 
 
+def test_a_fault_on_the_plans_of_two_queries_leaves_the_third_its_tasks(
+    spark: SparkSession, source: Path, record: Path, tmp_path: Path
+) -> None:
+    settings(spark).set("spark.sluicegate.test.faults", "rule=throw:1,node=throw:1")
+    sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    names = ("by_rule", "by_node", "sound")
+    write_plan(record, {name: {"processors": 2} for name in names})
+    for name in names:
+        assert counted(spark, name, counting(spark, source, name, tmp_path))
+    assert until(lambda: all(len(batches(record, name)) >= BATCHES for name in names))
+    tasks = {name: {batch["tasks"] for batch in batches(record, name)} for name in names}
+    assert tasks == {"by_rule": {PARTITIONS}, "by_node": {PARTITIONS}, "sound": {2}}
+    said = (record / "said.jsonl").read_text().splitlines()
+    assert [f"tasks of {name} given up" in line for name, line in zip(names, said, strict=False)] == [True, True]
+    assert "sluicegate failed on a plan of it" in _described(record, "by_rule")["left"]
+    assert _described(record, "sound")["left"] is None
+
+
 def test_a_listing_that_fails_is_tried_again(spark: SparkSession, source: Path, record: Path, tmp_path: Path) -> None:
     settings(spark).set("spark.sluicegate.test.faults", "listing=throw:2")
     sluicegate.attach(spark, slo="p95=10s", folder=str(record))

@@ -101,6 +101,8 @@ def test_the_cool_down_counts_from_the_start_too() -> None:
     ledger, verdict = govern(Ledger(), ask({"a": 2}, {"a": 4}), Rules(cooldown_s=30.0), Limits())
     assert rule(verdict) == "cool-down"
     assert ledger.moved_at_s == 1000.0
+    later = decide(ask({"a": 2}, {"a": 4}, now_s=1018.0), Rules(cooldown_s=30.0), ledger)
+    assert later.refusals[0].why == "begun 18 s ago, the cool-down is 30 s", "nothing has moved yet"
 
 
 def test_the_cool_down_does_not_hold_back_growth_for_a_load_that_has_risen_since() -> None:

@@ -34,8 +34,8 @@ _OVERDUE_S = 60.0
 """Executors that have not started by then are reported as missing."""
 _SAID = 5
 """How many lines of the driver are shown."""
-_OUT_OF_REACH = ("promise", "trigger")
-"""Rules of refusals that mean the promise cannot be kept."""
+_TOLD = ("promise", "trigger", "tasks")
+"""Rules of refusals that mean the promise cannot be kept, or that tasks are left to Spark."""
 
 
 def status(
@@ -158,7 +158,7 @@ def attached_lines(record: RunRecord) -> list[str]:
     """For an attached application: what cannot be reached, the topics it reads, and the queries it is joined to."""
     if not record.pipeline.get("attached"):
         return []
-    refused = [plain(r["why"]) for r in record.last.get("refusals") or [] if r.get("rule") in _OUT_OF_REACH]
+    refused = [plain(r["why"]) for r in record.last.get("refusals") or [] if r.get("rule") in _TOLD]
     unread = [f"{key} is not a setting of sluicegate: it is ignored" for key in _list(record, "unknown_settings")]
     renamed = [
         f"{node['name']} is the query named {node['given']!r}"

@@ -48,7 +48,10 @@ def govern(ledger: Ledger, request: Request, rules: Rules, limits: Limits) -> tu
     """Decide on one proposal.
 
     >>> ask = Request(100.0, 100.0, 50.0, False, {"a": 2}, {"a": 4}, {"a": 1.2})
-    >>> _, verdict = govern(Ledger(moved_at_s=90.0), ask, Rules(cooldown_s=30.0), Limits())
+    >>> _, verdict = govern(Ledger(), ask, Rules(cooldown_s=30.0), Limits())
+    >>> verdict.refusals[0].why
+    'begun 0 s ago, the cool-down is 30 s'
+    >>> _, verdict = govern(Ledger(moved_at_s=90.0, moved_per_s=50.0), ask, Rules(cooldown_s=30.0), Limits())
     >>> verdict.refusals[0].why
     'moved 10 s ago, the cool-down is 30 s'
     """
@@ -277,7 +280,8 @@ def _cool_down(ledger: Ledger, request: Request, want: Mapping[str, int], rules:
     since = request.now_s - (ledger.moved_at_s if ledger.moved_at_s is not None else request.now_s)
     if since >= rules.cooldown_s or _must_follow(ledger, request, want, rules):
         return None
-    return Refusal("cool-down", f"moved {since:.3g} s ago, the cool-down is {rules.cooldown_s:g} s")
+    what = "begun" if ledger.moved_per_s is None else "moved"
+    return Refusal("cool-down", f"{what} {since:.3g} s ago, the cool-down is {rules.cooldown_s:g} s")
 
 
 def _must_follow(ledger: Ledger, request: Request, want: Mapping[str, int], rules: Rules) -> bool:

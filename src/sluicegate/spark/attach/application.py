@@ -63,6 +63,8 @@ class Query:
     writes: tuple[str, ...]
     checkpoint: str = "CHECKPOINT"
     promised_as: str = ""
+    left: str = ""
+    """Why no plan moves its tasks, if the driver says so."""
 
     def graph(self, application: str) -> RunningGraph:
         """The query as a pipeline of one operator, which is what the loop plans for."""
@@ -89,6 +91,7 @@ def _query(node: Mapping[str, Any]) -> Query:
         tuple(node["writes"]),
         str(node.get("checkpoint") or "CHECKPOINT"),
         plain_name(given) if (given := str(node.get("given") or "").strip()) else str(node["name"]),
+        str(node.get("left") or ""),
     )
 
 

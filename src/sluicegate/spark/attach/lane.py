@@ -52,6 +52,7 @@ class Lane:
     state: LoopState
     promised: bool
     options: Options
+    moves_executors: bool = False
     stuck: int = 0
     stuck_s: float = -math.inf
     spreads: bool = False
@@ -74,7 +75,7 @@ class Lane:
             startup_s=STARTUP_S if moves_executors else 0.0,
         )
         state = loop.start(settings_of(query.graph(application.name), control))
-        return cls(query, QueryObserver.of(layout, query.name), state, bool(slo), options)
+        return cls(query, QueryObserver.of(layout, query.name), state, bool(slo), options, moves_executors)
 
     @property
     def name(self) -> str:
@@ -83,7 +84,8 @@ class Lane:
     @property
     def movable(self) -> bool:
         """Whether the plan may change it: it has an SLO, a batch was observed, and its stages follow the plan."""
-        return self.promised and bool(self.observer.learned) and self.stuck < _NEVER_FOLLOWED
+        follows = self.stuck < _NEVER_FOLLOWED and not self.query.left
+        return self.promised and bool(self.observer.learned) and follows
 
     @property
     def running(self) -> int:
@@ -110,6 +112,7 @@ class Lane:
     def tick(self, now_s: float, ground: ApplicationGround, query: Query, budget: int) -> Decision:
         """Observe and decide for this query alone; ``settle`` applies the shared budget afterwards."""
         self.query = query
+        self.planned = None if query.left else self.planned
         self._bound(budget)
         busy, files = ground.busy.get(self.name, False), ground.files.get(self.name)
         self.seen = replace(self.observer.observe(now_s, busy, self.planned, files), nodes=ground.nodes)
@@ -120,11 +123,18 @@ class Lane:
             decision = replace(decision, pace_s={}, changes=kept)
         elif decision.proposal is not None:
             self.pace_s = round(decision.pace_s.get(self.name, 0.0), 3)
-        if not self.movable and decision.rescales:
-            decision = replace(decision, running=self.seen.running, rescales=(), refusals=(Refusal(*self._why_not()),))
+        if not self.movable:
+            decision = self._unmoved(decision, self.seen)
         unkept = (*self._out_of_reach(), *self._overloaded(), *_infeasible(decision))
         self.decision = replace(decision, refusals=(*decision.refusals, *unkept))
         return self.decision
+
+    def _unmoved(self, decision: Decision, seen: Observation) -> Decision:
+        """The decision without moves of its tasks, and why; that Spark has them is told even if none was wanted."""
+        refusal = Refusal(*self._why_not())
+        if decision.rescales:
+            return replace(decision, running=seen.running, rescales=(), refusals=(refusal,))
+        return replace(decision, refusals=(*decision.refusals, refusal)) if refusal.rule == "tasks" else decision
 
     def _out_of_reach(self) -> tuple[Refusal, ...]:
         """Latency bounds that the user's trigger interval makes unreachable; none if sluicegate sets the interval."""
@@ -265,7 +275,10 @@ class Lane:
             return "promise", f"{self.name} has no promise: set spark.sluicegate.query.{self.query.promised_as}.slo"
         if not self.observer.learned:
             return "metrics", f"no batch of {self.name} yet: it stays as it is"
-        return "tasks", f"the stages of {self.name} do not follow the plan: their tasks are left to Spark"
+        if not self.query.left:
+            return "tasks", f"the stages of {self.name} do not follow the plan: their tasks are left to Spark"
+        follow = "only executors follow its load" if self.moves_executors else "Spark runs its tasks"
+        return "tasks", f"k of {self.name} is not moved, {follow}: {self.query.left}"
 
     def _overloaded(self) -> tuple[Refusal, ...]:
         """That more rows come than the most processors allowed carry, and what would allow more."""

@@ -245,6 +245,10 @@ public final class Attachment {
     return touches && guard.has(which);
   }
 
+  boolean moves(Guard.Lever which, String query) {
+    return touches && guard.has(which, query);
+  }
+
   WantedPlan plan() {
     return plan;
   }
@@ -300,6 +304,12 @@ public final class Attachment {
   /** The placement of the last batch's state; null if Spark chose it. */
   StatePlaces.Placed placesOf(String query) {
     return places.get(query);
+  }
+
+  /** Why no plan moves the tasks of a query; null if plans do. */
+  String leftOf(Queries.Query query) {
+    String failed = guard.whyGone(Guard.Lever.TASKS, query.name);
+    return failed == null ? query.left : "sluicegate failed on a plan of it (" + Guard.redacted(failed) + ")";
   }
 
   void ended(String query) {

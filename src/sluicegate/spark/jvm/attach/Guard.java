@@ -13,7 +13,8 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Isolates the user's queries from our failures: any exception is caught and logged once, and the lever concerned is
- * disabled for the rest of the application. A lever that is slow is suspended, for longer each time.
+ * disabled for the rest of the application; for one query only if it failed for that. A lever that is slow is suspended,
+ * for longer each time.
  */
 final class Guard {
   private static final Logger LOG = LoggerFactory.getLogger("sluicegate");
@@ -40,11 +41,11 @@ final class Guard {
   }
 
   /** The newest only: an application of months that names every query anew has ever new lines. */
-  private static final class Remembered extends LinkedHashMap<String, Boolean> {
+  private static final class Remembered<V> extends LinkedHashMap<String, V> {
     private static final long serialVersionUID = 1L;
 
     @Override
-    protected boolean removeEldestEntry(Map.Entry<String, Boolean> eldest) {
+    protected boolean removeEldestEntry(Map.Entry<String, V> eldest) {
       return size() > MOST_REMEMBERED;
     }
   }
@@ -55,7 +56,8 @@ final class Guard {
   }
 
   private final Set<Lever> gone = ConcurrentHashMap.newKeySet();
-  private final Set<String> said = Collections.synchronizedSet(Collections.newSetFromMap(new Remembered()));
+  private final Map<String, String> goneOf = Collections.synchronizedMap(new Remembered<>());
+  private final Set<String> said = Collections.synchronizedSet(Collections.newSetFromMap(new Remembered<>()));
   private final Map<Lever, Long> slowAt = new ConcurrentHashMap<>();
   private final Map<Lever, Integer> rests = new ConcurrentHashMap<>();
   private final Map<Lever, Long> restsUntil = new ConcurrentHashMap<>();
@@ -123,6 +125,26 @@ final class Guard {
   boolean has(Lever lever) {
     Long until = restsUntil.get(lever);
     return !gone.contains(lever) && (until == null || System.nanoTime() - until >= 0);
+  }
+
+  /** Whether a query has a lever: none of those whose own plans made it fail. */
+  boolean has(Lever lever, String query) {
+    return has(lever) && whyGone(lever, query) == null;
+  }
+
+  /** Why a query alone has lost a lever; null if it has not. */
+  String whyGone(Lever lever, String query) {
+    return query == null ? null : goneOf.get(lever + " " + query);
+  }
+
+  /** Disables a lever for one query: what its plans make fail need not fail for others. */
+  void giveUp(Lever lever, String query, Throwable problem) {
+    String why = problem.toString().lines().findFirst().orElse("");
+    if (query == null) {
+      giveUp(lever, why);
+    } else if (goneOf.putIfAbsent(lever + " " + query, why) == null && !over.getAsBoolean()) {
+      tell(lever.name().toLowerCase() + " of " + query + " given up, it goes on without and others with them: " + why);
+    }
   }
 
   void giveUp(Lever lever, String why) {

@@ -36,12 +36,15 @@ public final class PlanRule extends Rule<SparkPlan> {
     long began = System.nanoTime();
     String name = null;
     try {
-      attachment.guard.fault("rule");
       name = queryOf(attachment);
+      if (name == null) {
+        return plan;
+      }
+      attachment.guard.fault("rule");
       return moved(plan, attachment, name);
     } catch (Throwable problem) {
       Guard.passOn(problem);
-      attachment.guard.giveUp(Guard.Lever.TASKS, problem.toString());
+      attachment.guard.giveUp(Guard.Lever.TASKS, name, problem);
       return plan;
     } finally {
       attachment.guard.timed(Guard.Lever.TASKS, began, attachment.queries.lastSeconds(name));
@@ -66,33 +69,42 @@ public final class PlanRule extends Rule<SparkPlan> {
   }
 
   private SparkPlan moved(SparkPlan plan, Attachment attachment, String name) {
-    WantedPlan.Query query = name == null ? null : attachment.plan().queries().get(name);
-    if (query == null || !SparkInternals.movable(plan)) {
+    Queries.Query query = attachment.queries.byName(name);
+    if (query == null || !attachment.moves(Guard.Lever.TASKS, name) || !SparkInternals.movable(plan)) {
       return plan;
     }
+    WantedPlan.Query wanted = attachment.plan().queries().getOrDefault(name, WantedPlan.Query.AS_IT_IS);
     String batch = SparkInternals.context(session).getLocalProperty(SparkInternals.BATCH_ID);
-    return new Walk(name, query, batch == null ? -1 : Long.parseLong(batch)).over(plan);
+    return new Walk(query, wanted, batch == null ? -1 : Long.parseLong(batch)).over(plan);
   }
 
   /** Walks one plan from its leaves to its root; stages are numbered in that order. */
   private static final class Walk {
-    private final String name;
-    private final WantedPlan.Query query;
+    private static final String FOREACH = "it writes to foreach, whose writer is told the partition and the batch of its rows";
+
+    private final Queries.Query query;
+    private final WantedPlan.Query wanted;
     private final long batch;
     private int stage;
     private boolean spreads;
 
-    Walk(String name, WantedPlan.Query query, long batch) {
-      this.name = name;
+    Walk(Queries.Query query, WantedPlan.Query wanted, long batch) {
       this.query = query;
+      this.wanted = wanted;
       this.batch = batch;
     }
 
     SparkPlan over(SparkPlan plan) {
-      spreads = query.spread() > 0 && !SparkInternals.namesFiles(plan);
+      spreads = wanted.spread() > 0 && !SparkInternals.namesFiles(plan);
+      // with adaptive execution each stage is planned alone, after the whole plan: only that one has the writer
+      if (SparkInternals.namesPartitions(plan)) {
+        query.foreachBatch = batch;
+      }
       SparkPlan below = inner(plan);
-      // with adaptive execution each stage is planned alone, and its root is the exchange that inner() has handled
-      return SparkInternals.isExchange(plan) ? below : root(below);
+      // and the root of a stage is the exchange that inner() has handled
+      SparkPlan found = SparkInternals.isExchange(plan) ? below : root(below);
+      query.left = query.foreachBatch == batch && query.movableBatch != batch ? FOREACH : null;
+      return found;
     }
 
     private SparkPlan inner(SparkPlan plan) {
@@ -100,7 +112,7 @@ public final class PlanRule extends Rule<SparkPlan> {
         return plan;
       }
       if (spreads && SparkInternals.spreadable(plan)) {
-        return SparkInternals.dealtOut(plan, query.spread());
+        return SparkInternals.dealtOut(plan, wanted.spread());
       }
       SparkPlan below = SparkInternals.withChildren(plan, this::inner);
       boolean ends = SparkInternals.isShuffle(below) && SparkInternals.streams(below.children().head());
@@ -108,7 +120,7 @@ public final class PlanRule extends Rule<SparkPlan> {
     }
 
     private SparkPlan root(SparkPlan plan) {
-      if (SparkInternals.namesPartitions(plan)) {
+      if (query.foreachBatch == batch) {
         return plan;
       }
       if (SparkInternals.isWrite(plan)) {
@@ -126,9 +138,12 @@ public final class PlanRule extends Rule<SparkPlan> {
 
     private SparkPlan top(SparkPlan plan) {
       String kind = SparkInternals.kind(plan);
-      int tasks = query.tasksOf(kind, stage++, batch);
+      int tasks = wanted.tasksOf(kind, stage++, batch);
+      if (!kind.equals(SparkInternals.SCAN)) {
+        query.movableBatch = batch;
+      }
       boolean there = plan instanceof FewerTasks;
-      return tasks <= 0 || there ? plan : new FewerTasks(name, tasks, kind.equals(SparkInternals.STATE), plan);
+      return tasks <= 0 || there ? plan : new FewerTasks(query.name, tasks, kind.equals(SparkInternals.STATE), plan);
     }
   }
 }

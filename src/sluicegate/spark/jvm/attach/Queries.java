@@ -37,6 +37,15 @@ final class Queries {
     volatile long lastBatch = -1;
     volatile double lastSeconds;
     volatile long number;
+
+    /** Why no plan moves its tasks, and what of that is described; null if plans do. */
+    volatile String left;
+    volatile String leftDescribed;
+
+    /** The last batch whose rows go to foreach, and the last with stages whose tasks a plan may move. */
+    volatile long foreachBatch = Long.MIN_VALUE;
+    volatile long movableBatch = Long.MIN_VALUE;
+
     volatile List<Ends.End> reads = List.of();
     volatile List<Ends.End> writes = List.of();
 
@@ -58,6 +67,10 @@ final class Queries {
 
   Query byId(String id) {
     return byId.get(id);
+  }
+
+  Query byName(String name) {
+    return byName.get(name);
   }
 
   /** How long the last batch of a query took, by its name; 0 if it had none yet. */
@@ -222,6 +235,7 @@ final class Queries {
       String checkpoint = query.active ? checkpointOfRun.apply(query.run) : null;
       query.checkpoint = checkpoint == null ? query.checkpoint : Guard.redacted(checkpoint.replaceFirst("^file:/+", "/"));
       node.put("given", query.given).put("checkpoint", query.checkpoint).put("continuous", query.continuous);
+      node.put("left", query.leftDescribed);
       named(node, "reads", query.reads, names);
       named(node, "writes", query.writes, names);
       node.put("stateful", query.stateful).put("key_groups", query.partitions).put("terminal", true);

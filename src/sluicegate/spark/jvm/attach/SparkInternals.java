@@ -166,7 +166,7 @@ final class SparkInternals {
    * left alone if nodes above may rely on the partitioning of its rows.
    */
   static boolean spreadable(SparkPlan plan) {
-    boolean leaf = plan.children().isEmpty() && kind(plan).equals(SCAN) && streams(plan);
+    boolean leaf = plan.children().isEmpty() && !(plan instanceof AdaptiveSparkPlanExec) && kind(plan).equals(SCAN) && streams(plan);
     boolean kafka = plan instanceof MicroBatchScanExec scan && isKafka((SparkDataStream) scan.stream());
     return leaf && !kafka && plan.outputPartitioning() instanceof UnknownPartitioning;
   }

@@ -32,7 +32,7 @@ final class StatePlaces implements PartitionCoalescer, Serializable {
     Partition[] parts = parent.partitions();
     int tasks = Math.min(most, parts.length);
     Attachment attachment = Attachment.current();
-    if (attachment == null || !stateful || !attachment.moves(Guard.Lever.PLACES)) {
+    if (attachment == null || !stateful || !attachment.moves(Guard.Lever.PLACES, query)) {
       return neighbours(parts, tasks);
     }
     long began = System.nanoTime();
@@ -41,7 +41,7 @@ final class StatePlaces implements PartitionCoalescer, Serializable {
       return placed(attachment, parts, tasks, parent);
     } catch (Throwable problem) {
       Guard.passOn(problem);
-      attachment.guard.giveUp(Guard.Lever.PLACES, problem.toString());
+      attachment.guard.giveUp(Guard.Lever.PLACES, query, problem);
       return neighbours(parts, tasks);
     } finally {
       attachment.guard.timed(Guard.Lever.PLACES, began, attachment.queries.lastSeconds(query));

@@ -96,6 +96,8 @@ final class Tab extends SparkUITab {
     for (JsonNode one : tick.path("refusals")) {
       if (List.of("promise", "trigger").contains(one.path("rule").asText())) {
         row(out, "Out of reach", one.path("why").asText());
+      } else if (one.path("rule").asText().equals("tasks")) {
+        row(out, "Left to Spark", one.path("why").asText());
       }
     }
     control.path("unknown_settings").forEach(one -> row(out, "No setting of ours", one.asText()));

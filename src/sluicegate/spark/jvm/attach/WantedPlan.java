@@ -16,6 +16,8 @@ record WantedPlan(Map<String, Query> queries, int executors) {
    * read its sources if they provide fewer, 0: unchanged; {@code pace} is null if it is not controlled.
    */
   record Query(int tasks, Map<String, Integer> stages, int[] byBatch, int spread, Pace pace) {
+    static final Query AS_IT_IS = new Query(0, Map.of(), new int[0], 0, null);
+
     int tasksOf(String kind, int stage, long batch) {
       if (byBatch.length > 0) {
         return batch < 0 ? 0 : byBatch[(int) (batch % byBatch.length)];

@@ -7,6 +7,7 @@ import java.time.Instant;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -31,6 +32,8 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 final class Watch extends SparkListener {
   private static final int MOST_WAITING = 20_000;
+  private static final int MOST_BEFORE_REPORTS = 2000;
+  private static final String TOO_FAST = "events come faster than they are written down: some batches are not seen";
   private static final int MOST_STAGES = 20_000;
   private static final int MOST_BATCHES = 1000;
   private static final int MOST_STAGES_TOLD = 200;
@@ -78,7 +81,7 @@ final class Watch extends SparkListener {
 
   private void later(String event, Guard.Body body) {
     if (!waiting.offer(() -> attachment.guard.run(event, body))) {
-      attachment.guard.once("events come faster than they are written down: some batches are not seen");
+      attachment.guard.once(TOO_FAST);
     }
   }
 
@@ -124,7 +127,10 @@ final class Watch extends SparkListener {
 
   @Override
   public void onOtherEvent(SparkListenerEvent event) {
-    if (event instanceof StreamingQueryListener.Event) {
+    // reports have tens of kilobytes: a disk that hangs must not fill the driver's memory with them
+    if (event instanceof StreamingQueryListener.QueryProgressEvent && waiting.size() > MOST_BEFORE_REPORTS) {
+      attachment.guard.once(TOO_FAST);
+    } else if (event instanceof StreamingQueryListener.Event) {
       later("query", () -> told(event));
     }
   }
@@ -211,7 +217,9 @@ final class Watch extends SparkListener {
     if (query == null) { // the query was running before the attach
       query = attachment.queries.started(id, run, progress.path("name").asText(null));
     }
-    if (Queries.describe(query, progress, attachment.running(query.run))) {
+    String left = attachment.leftOf(query);
+    if (Queries.describe(query, progress, attachment.running(query.run)) | !Objects.equals(left, query.leftDescribed)) {
+      query.leftDescribed = left;
       attachment.describe();
     }
     if (progress.path("numInputRows").asLong() == 0) {
