@@ -114,6 +114,16 @@ def test_it_never_goes_beyond_the_micro_batch_laws_minimum(rate: float, goal_s: 
     assert proposal.processors["a"] <= best
 
 
+def test_batches_start_no_later_than_every_latency_goal_allows() -> None:
+    """A loose mean beside a tight p95: rows wait evenly over a pace, so 95% of it counts towards the p95."""
+    proposal = proposed(situation_at(BATCHED, 800.0, Goal(mean_s=20.0, p95_s=2.0)))
+    k = proposal.processors["a"]
+    least = 0.137 + 0.029 * k
+    assert 0 < proposal.pace_s["a"] * (0.95 + 800 / (500 * k)) + least <= 2.0
+    alone = proposed(situation_at(BATCHED, 800.0, Goal(mean_s=20.0)))
+    assert alone.pace_s["a"] > 2.0
+
+
 def test_a_backlog_is_worked_off() -> None:
     situation = situation_at(CHAIN, 40.0, Goal(mean_s=0.6))
     seen = Observation(0.0, 40.0, {"a": 6, "b": 6}, {"a": OperatorObservation(queue_rows=3000.0)})

@@ -3,9 +3,10 @@
 Mean, DRS Eq 4: E[T] = sum of (lambda_i/lambda_0) E[T_i].
 
 Per operator the quantiles are exact for M/M/k (an exponential service after a wait that is zero with probability 1 - C
-and exponential otherwise) and for micro-batches (uniform wait, then one batch); where the service is not exponential
-they are approximated by a gamma distribution with the same mean and variance. End to end, let M_i and V_i be mean and
-variance of the remaining time of a row and its descendants once it enters operator i:
+and exponential otherwise); for micro-batches they are those of an even wait over one batch and a gamma distribution of
+the rest; where the service is not exponential they are approximated by a gamma distribution with the same
+mean and variance. End to end, let M_i and V_i be mean and variance of the remaining time of a row and its descendants
+once it enters operator i:
 
     M = E[T] + P M        V = Var[T] + P V + spread of the routing
 
@@ -24,6 +25,7 @@ from scipy.optimize import brentq
 from scipy.special import gammaincinv
 
 from sluicegate.domain import OperatorPrediction, Prediction, Sojourn, Topology
+from sluicegate.model.microbatch import wait_tail
 from sluicegate.model.stations import Counts, Floats, Laws, Moments, Stations
 from sluicegate.model.traffic import Flow, flow_of, in_batches, one_way
 
@@ -49,7 +51,8 @@ def predict(
 def operator_quantiles_s(stations: Stations, processors: Counts) -> Floats:
     """Sojourn quantiles. Rows: p50, p95, p99; columns: operators."""
     moments = stations.moments(processors)
-    rows = [[_quantile(stations.laws, moments, i, level) for i in range(len(stations.names))] for level in LEVELS]
+    count = len(stations.names)
+    rows = [[_quantile(stations.laws, moments, i, int(processors[i]), level) for i in range(count)] for level in LEVELS]
     return np.array(rows)
 
 
@@ -85,17 +88,30 @@ def gamma_quantile(mean: float, variance: float, level: float) -> float:
     return float(gammaincinv(shape, level)) * variance / mean
 
 
-def _quantile(laws: Laws, moments: Moments, i: int, level: float) -> float:
+def _quantile(laws: Laws, moments: Moments, i: int, k: int, level: float) -> float:
     mean, variance = float(moments.mean_s[i]), float(moments.variance_s2[i])
     if not math.isfinite(mean):
         return math.inf
     if laws.overhead_s[i] > 0:
-        batch = math.sqrt(12.0 * variance)
-        return max((1.0 + level) * batch - float(laws.commit_s[i]), 0.0)
+        return max(_in_batches_s(laws, moments, i, k, level) - float(laws.commit_s[i]), 0.0)
     if laws.service_scv[i] == 1.0:
         tail = _markov_tail(float(moments.busy[i]), float(moments.pause_s[i]), 1.0 / float(laws.service_per_s[i]))
         return _invert(tail, 1.0 - level, mean + math.sqrt(variance))
     return gamma_quantile(mean, variance, level)
+
+
+def _in_batches_s(laws: Laws, moments: Moments, i: int, k: int, level: float) -> float:
+    """Quantile of the time to the end of a row's batch: at once with probability 1 - q, else after a wait."""
+    during, seen, variance = float(moments.busy[i]), float(moments.pause_s[i]), float(moments.variance_s2[i])
+    service = k * float(laws.service_per_s[i])
+    least = float(laws.overhead_s[i] + laws.per_task_s[i] * k) + 1.0 / service
+    if during <= 0.0:
+        return least
+    beyond = (0.5 + float(laws.arrivals_per_s[i]) / service) * seen
+    tail = wait_tail(during, seen, beyond, variance / during - (1.0 - during) * beyond * beyond)
+    if tail(0.0) <= 1.0 - level:
+        return least
+    return least + _invert(tail, 1.0 - level, beyond)
 
 
 def _markov_tail(busy: float, pause_s: float, service_s: float) -> Callable[[float], float]:

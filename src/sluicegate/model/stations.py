@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sluicegate.domain import Topology
 from sluicegate.model.erlang import erlang_b, wait_from_b, wait_probability
-from sluicegate.model.microbatch import settled_batch_s
+from sluicegate.model.microbatch import back_to_back
 from sluicegate.model.traffic import in_batches, passages
 
 Floats = NDArray[np.float64]
@@ -120,7 +120,10 @@ class Stations:
 
 
 class Moments(NamedTuple):
-    """Arrays over the operators; a wait happens with probability ``busy`` and then lasts ``pause_s`` on average."""
+    """Arrays over the operators; a wait happens with probability ``busy`` and then lasts ``pause_s`` on average.
+
+    In batches ``busy`` and ``pause_s`` are q and S of ``model.microbatch``.
+    """
 
     mean_s: Floats
     variance_s2: Floats
@@ -131,16 +134,17 @@ class Moments(NamedTuple):
 @njit(cache=True)
 def _moments(laws: Laws, k: Counts) -> tuple[Floats, Floats, Floats, Floats]:
     """A wait that happens is exponential with rate eta = k mu - lambda, stretched by the factor f:
-    E[W] = C f/eta, E[W^2] = 2 C (f/eta)^2. In batches the wait for the next one is uniform over b*.
+    E[W] = C f/eta, E[W^2] = 2 C (f/eta)^2.
     """
     n = len(k)
     mean, variance, busy, pause = np.empty(n), np.empty(n), np.zeros(n), np.zeros(n)
     for i in range(n):
         arrivals, service = laws.arrivals_per_s[i], laws.service_per_s[i]
         if laws.overhead_s[i] > 0.0:
-            batch = settled_batch_s(arrivals, service, k[i], laws.overhead_s[i], laws.per_task_s[i])
-            mean[i] = max(1.5 * batch - laws.commit_s[i], 0.0)
-            variance[i] = batch * batch / 12.0
+            to_end, variance[i], busy[i], pause[i] = back_to_back(
+                arrivals, service, k[i], laws.overhead_s[i], laws.per_task_s[i]
+            )
+            mean[i] = max(to_end - laws.commit_s[i], 0.0)
             continue
         spare = k[i] * service - arrivals
         if spare <= 0.0:
@@ -160,7 +164,7 @@ def varying_s(laws: Laws, i: int, b: float, k: int) -> float:
     """The part of E[T_i] that k changes: the wait (``b`` is Erlang B at k), or the whole sojourn in batches."""
     arrivals, service = laws.arrivals_per_s[i], laws.service_per_s[i]
     if laws.overhead_s[i] > 0.0:
-        batch = settled_batch_s(arrivals, service, k, laws.overhead_s[i], laws.per_task_s[i])
-        return max(1.5 * batch - float(laws.commit_s[i]), 0.0)
+        to_end, _, _, _ = back_to_back(arrivals, service, k, laws.overhead_s[i], laws.per_task_s[i])
+        return max(to_end - float(laws.commit_s[i]), 0.0)
     wait = wait_from_b(b, arrivals, service, k)
     return wait if math.isinf(wait) else float(laws.wait_factor[i]) * wait

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import ndtri
 
-from sluicegate.domain import Limits, Proposal, Situation
+from sluicegate.domain import Goal, Limits, Proposal, Situation
 from sluicegate.domain.figures import rate
 from sluicegate.errors import Infeasible
 from sluicegate.model.sojourn import quantile_s
@@ -40,6 +40,8 @@ from sluicegate.policy.within_limits import affordable
 _LEAST_TRUST = 0.6
 """Floor of a lowered service rate, as a share of the learned one: where rows cost little compared with the rest of a
 batch their rate is very uncertain, but then it also matters little."""
+
+_LEVELS = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,7 @@ class SluicegatePolicy:
 
         ``None`` (back to back) without a mean goal and while the measured mean exceeds it.
         """
-        mean, measured = situation.goal.mean_s, situation.observation.sojourn
+        mean, measured = _mean_within(situation.goal), situation.observation.sojourn
         if mean is None or (measured is not None and measured.mean_s > mean):
             return None
         share = min(self.paced_share, self.waiting_share) if self.slow_start else self.paced_share
@@ -174,7 +176,7 @@ class SluicegatePolicy:
 
     def _whole_goal(self, situation: Situation, bias: float) -> float | None:
         """The mean latency up to which batches may be delayed if cores are short: the goal less the margin."""
-        mean = situation.goal.mean_s
+        mean = _mean_within(situation.goal)
         return None if mean is None else mean * (1 - self.margin) / max(bias, 1.0)
 
     def _plan(self, bias: float, situation: Situation, stations: Stations) -> tuple[Counts, str, bool]:
@@ -203,6 +205,20 @@ class SluicegatePolicy:
         if not kept:
             why += "; the goal is out of reach within the limits"
         return k, why, kept
+
+
+def _mean_within(goal: Goal) -> float | None:
+    """The mean up to which batches may start late, for all latency goals; ``None`` without a mean goal.
+
+    Rows wait evenly over a pace, so that at most a quantile's level over 0.5 times their mean is that quantile.
+
+    >>> _mean_within(Goal(mean_s=4.0, p95_s=1.9)), _mean_within(Goal(mean_s=2.0, p95_s=5.0))
+    (1.0, 2.0)
+    """
+    if goal.mean_s is None:
+        return None
+    quantiles = {what: bound for what, bound in goal.latency_bounds.items() if what in _LEVELS}
+    return min([goal.mean_s, *(bound * 0.5 / _LEVELS[what] for what, bound in quantiles.items())])
 
 
 def _redirected(

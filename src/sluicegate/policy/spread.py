@@ -46,12 +46,27 @@ def spread(topology: Topology, total: int, limits: Limits | None = None) -> dict
 def _sure_of(total: int, per_processor: list[float], least: list[int], most: list[int]) -> list[int]:
     """A lower bound of each operator's count: its share, rounded down, of the total less its least and one more.
 
-    With it the loop that adds single processors takes about as many steps as there are operators, not ``total``.
+    What an operator's bound cuts off its share is shared among the others. With this the loop that adds single
+    processors takes about as many steps as there are operators, not ``total``.
     """
-    need = [1 / rate for rate in per_processor]
-    spare, whole = max(total - sum(least) - len(need), 0), sum(need)
-    shares = [int(spare * n / whole) if 0 < whole < math.inf else 0 for n in need]
-    return [min(max(share, low), cap) for share, low, cap in zip(shares, least, most, strict=True)]
+    count = [min(low, cap) for low, cap in zip(least, most, strict=True)]
+    need = {i: 1 / rate for i, rate in enumerate(per_processor) if count[i] < most[i]}
+    while need:
+        whole = sum(need.values())
+        if not 0 < whole < math.inf:
+            break
+        free = total - sum(count) + sum(count[i] for i in need)
+        spare = max(free - sum(least[i] for i in need) - len(need), 0)
+        shares = {i: int(spare * n / whole) for i, n in need.items()}
+        full = [i for i, share in shares.items() if share >= most[i]]
+        for i in full or need:
+            count[i] = min(max(shares[i], least[i]), most[i])
+        if not full:
+            return count
+        need = {i: n for i, n in need.items() if i not in full}
+    for i in need:  # no rows reach these: they get what the others cannot take, in their order
+        count[i] += max(min(most[i] - count[i], total - sum(count)), 0)
+    return count
 
 
 def sustained_per_s(topology: Topology, processors: dict[str, int]) -> float:

@@ -95,10 +95,9 @@ class _Course:
             while self.coming and self.coming[0][0] <= begins_s:
                 self.k = self.coming.pop(0)[1]
             first, end = self.taken, self.rows_until(begins_s)
-            took_s = (
-                self.law.overhead_s + self.law.per_task_s * self.k + (end - first) / (self.k * self.law.service_per_s)
-            )
-            done.append(Batch(end - first, self.k, took_s))
+            work_s = (end - first) / self.law.service_per_s
+            took_s = self.law.overhead_s + self.law.per_task_s * self.k + work_s / self.k
+            done.append(Batch(end - first, self.k, took_s, work_s))
             marks = np.interp(first + (end - first) * (np.arange(_PARTS) + 0.5) / _PARTS, self.total, self.times)
             ends_s = begins_s + took_s
             self.ages += [(ends_s, ends_s - float(at), (end - first) / _PARTS) for at in marks]

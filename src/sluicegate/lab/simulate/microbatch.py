@@ -103,4 +103,5 @@ def _log(net: Net, server: int, now: float) -> None:
         seen["tasks"] = slot["tasks"]
         seen["rows"] = slot["size"]
         seen["duration"] = now - slot["started"]
+        seen["work"] = slot["work"] * slot["tasks"]
         totals["logged"] += 1

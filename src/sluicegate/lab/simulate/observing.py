@@ -118,7 +118,7 @@ def _instance_queues(net: Net, index: int) -> tuple[float, ...]:
 def _batches(net: Net, index: int) -> tuple[Batch, ...]:
     seen = net.log[: int(net.totals["logged"][0])]
     own = seen[seen["node"] == index]
-    return tuple(Batch(float(b["rows"]), int(b["tasks"]), float(b["duration"])) for b in own)
+    return tuple(Batch(float(b["rows"]), int(b["tasks"]), float(b["duration"]), float(b["work"])) for b in own)
 
 
 def _machines(scenario: Scenario, operators: Mapping[str, OperatorObservation]) -> tuple[NodeObservation, ...]:

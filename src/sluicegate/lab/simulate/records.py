@@ -130,7 +130,7 @@ GROUP = np.dtype([("host", _U), ("pace", _U), ("cpu", _U), ("busy", _I)], align=
 
 HOST = np.dtype([("demand", _F), ("slots", _F)], align=True)
 
-BATCH = np.dtype([("node", _U), ("tasks", _U), ("rows", _I), ("duration", _F)], align=True)
+BATCH = np.dtype([("node", _U), ("tasks", _U), ("rows", _I), ("duration", _F), ("work", _F)], align=True)
 
 TOTALS = np.dtype(
     [
