@@ -27,3 +27,11 @@ def test_what_takes_a_second_of_first_batches_which_load_classes_is_not(called: 
 
 def test_a_trouble_is_one_line_whatever_its_text_is_each_time(called: dict[str, list[str]]) -> None:
     assert called["troubled"] == ["2"]
+
+
+def test_a_row_of_300_kb_in_an_error_takes_no_minutes_to_redact(called: dict[str, list[str]]) -> None:
+    assert called["redacted"] == ["true"]
+
+
+def test_secrets_after_names_and_arrows_in_addresses_and_of_bearers_are_hidden(called: dict[str, list[str]]) -> None:
+    assert called["secret"] == ["false"]
