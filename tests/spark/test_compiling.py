@@ -12,13 +12,22 @@ from numba.core.dispatcher import Dispatcher
 from sluicegate.control.rehearsal import rehearse
 from sluicegate.control.settings import settings_for
 from sluicegate.domain import BatchCosts, Decision, Edge, Goal, Limits, Operator, Topology
-from sluicegate.model import erlang, marginal, stations
 from sluicegate.spark.compiling import Models
+
+NAMES = ("erlang.erlang_b", "marginal.erlang_b", "stations._moments")
 
 
 def fresh() -> object:
     """Compiles a function that is in no cache."""
     return njit(lambda x: x + 1)(1)
+
+
+def compiled(*places: str) -> list[bool]:
+    """Whether these names of modules stand for compiled functions."""
+    modules = [
+        (sys.modules[f"sluicegate.model.{place.partition('.')[0]}"], place.partition(".")[2]) for place in places
+    ]
+    return [isinstance(getattr(module, name), Dispatcher) for module, name in modules]
 
 
 def rehearsed() -> Decision:
@@ -29,12 +38,12 @@ def rehearsed() -> Decision:
 
 def test_they_are_plain_python_until_the_compiler_has_ended_and_compiled_after() -> None:
     with Models(fresh, [sys.executable, "-c", ""]) as models:
-        assert not any(isinstance(one, Dispatcher) for one in (erlang.erlang_b, marginal.erlang_b, stations._moments))
+        assert compiled(*NAMES) == [False] * 3
         until = time.monotonic() + 30
-        while not isinstance(erlang.erlang_b, Dispatcher) and time.monotonic() < until:
+        while not all(compiled(*NAMES)) and time.monotonic() < until:
             models.renew()
             time.sleep(0.02)
-        assert all(isinstance(one, Dispatcher) for one in (erlang.erlang_b, marginal.erlang_b, stations._moments))
+        assert compiled(*NAMES) == [True] * 3
 
 
 def test_after_a_compiler_that_failed_they_stay_plain_python_and_nothing_is_left_behind() -> None:
@@ -42,8 +51,8 @@ def test_after_a_compiler_that_failed_they_stay_plain_python_and_nothing_is_left
         assert models._compiler is not None
         models._compiler.wait()
         models.renew()
-        assert not isinstance(erlang.erlang_b, Dispatcher)
-    assert isinstance(erlang.erlang_b, Dispatcher)
+        assert compiled(*NAMES) == [False] * 3
+    assert compiled(*NAMES) == [True] * 3
 
 
 def test_a_compiler_that_still_runs_ends_with_its_controller() -> None:
@@ -56,7 +65,7 @@ def test_a_compiler_that_still_runs_ends_with_its_controller() -> None:
 def test_models_that_are_in_the_cache_start_no_compiler() -> None:
     with Models(lambda: None, ["sleep", "60"]) as models:
         assert models._compiler is None
-        assert isinstance(erlang.erlang_b, Dispatcher)
+        assert compiled(*NAMES) == [True] * 3
 
 
 def test_plain_python_decides_as_the_compiled_models_do() -> None:
