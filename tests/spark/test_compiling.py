@@ -14,20 +14,16 @@ from sluicegate.control.settings import settings_for
 from sluicegate.domain import BatchCosts, Decision, Edge, Goal, Limits, Operator, Topology
 from sluicegate.spark.compiling import Models
 
-NAMES = ("erlang.erlang_b", "marginal.erlang_b", "stations._moments")
-
 
 def fresh() -> object:
     """Compiles a function that is in no cache."""
     return njit(lambda x: x + 1)(1)
 
 
-def compiled(*places: str) -> list[bool]:
-    """Whether these names of modules stand for compiled functions."""
-    modules = [
-        (sys.modules[f"sluicegate.model.{place.partition('.')[0]}"], place.partition(".")[2]) for place in places
-    ]
-    return [isinstance(getattr(module, name), Dispatcher) for module, name in modules]
+def compiled() -> list[bool]:
+    """Whether these names stand for compiled functions; the second is an import of the first."""
+    places = (("erlang", "erlang_b"), ("stations", "erlang_b"), ("stations", "_moments"))
+    return [isinstance(getattr(sys.modules[f"sluicegate.model.{one}"], name), Dispatcher) for one, name in places]
 
 
 def rehearsed() -> Decision:
@@ -38,12 +34,12 @@ def rehearsed() -> Decision:
 
 def test_they_are_plain_python_until_the_compiler_has_ended_and_compiled_after() -> None:
     with Models(fresh, [sys.executable, "-c", ""]) as models:
-        assert compiled(*NAMES) == [False] * 3
+        assert compiled() == [False] * 3
         until = time.monotonic() + 30
-        while not all(compiled(*NAMES)) and time.monotonic() < until:
+        while not all(compiled()) and time.monotonic() < until:
             models.renew()
             time.sleep(0.02)
-        assert compiled(*NAMES) == [True] * 3
+        assert compiled() == [True] * 3
 
 
 def test_after_a_compiler_that_failed_they_stay_plain_python_and_nothing_is_left_behind() -> None:
@@ -51,8 +47,8 @@ def test_after_a_compiler_that_failed_they_stay_plain_python_and_nothing_is_left
         assert models._compiler is not None
         models._compiler.wait()
         models.renew()
-        assert compiled(*NAMES) == [False] * 3
-    assert compiled(*NAMES) == [True] * 3
+        assert compiled() == [False] * 3
+    assert compiled() == [True] * 3
 
 
 def test_a_compiler_that_still_runs_ends_with_its_controller() -> None:
@@ -65,13 +61,13 @@ def test_a_compiler_that_still_runs_ends_with_its_controller() -> None:
 def test_models_that_are_in_the_cache_start_no_compiler() -> None:
     with Models(lambda: None, ["sleep", "60"]) as models:
         assert models._compiler is None
-        assert compiled(*NAMES) == [True] * 3
+        assert compiled() == [True] * 3
 
 
 def test_plain_python_decides_as_the_compiled_models_do() -> None:
-    compiled = rehearsed()
+    fast = rehearsed()
     with Models(fresh, ["sleep", "60"]):
         plain = rehearsed()
-    assert plain.running == compiled.running
-    assert plain.reasons == compiled.reasons
-    assert plain.proposal == compiled.proposal
+    assert plain.running == fast.running
+    assert plain.reasons == fast.reasons
+    assert plain.proposal == fast.proposal
