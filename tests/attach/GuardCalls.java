@@ -42,5 +42,12 @@ public final class GuardCalls {
     }
     troubled.once("another trouble");
     System.out.println("troubled " + lines.size());
+
+    long began = System.nanoTime();
+    Guard.redacted("IllegalArgumentException: no number: '" + "a".repeat(300_000) + "'");
+    Guard.redacted("x://".repeat(75_000));
+    System.out.println("redacted " + (System.nanoTime() - began < 2 * SECOND));
+    String quoted = "https://u:hunter2@h {\"api.key\": \"hunter2\"} Map(password -> hunter2) Bearer hunter2hunter2";
+    System.out.println("secret " + Guard.redacted(quoted).contains("hunter2"));
   }
 }

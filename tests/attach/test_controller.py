@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +19,7 @@ from sluicegate.policy.sharing import Claim, shared
 from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.run_record import read_record
 from sluicegate.spark.attach.application import Application
-from sluicegate.spark.attach.controller import AttachController, alone
+from sluicegate.spark.attach.controller import AttachController, alone, rehearse_for
 
 T0 = 4_000_000_000.0
 """Long after any controller of these tests really started: what was logged before its start is not shown."""
@@ -417,10 +421,29 @@ def test_the_rehearsal_of_a_controller_leaves_neither_plan_nor_log(tmp_path: Pat
     driver = Driver(tmp_path / "app", {"spark.sluicegate.slo": "p95=10s", "spark.sluicegate.executors": "1:4"})
     driver.write(T0, {}, {})
     layout = Layout(driver.folder)
-    controller = AttachController(layout, Application.read(layout))
-    controller.rehearse()
-    assert controller.lanes == {}
-    assert not any(path.exists() for path in (layout.plan, layout.decisions, layout.ticks))
+    rehearse_for(layout, Application.read(layout))
+    assert not any(path.exists() for path in (layout.control, layout.plan, layout.decisions, layout.ticks))
+
+
+def test_the_first_tick_does_not_wait_for_the_models_to_be_compiled(tmp_path: Path) -> None:
+    """With an empty cache, as after an installation; the process that compiles ends with its controller."""
+    driver = Driver(tmp_path / "app", {"spark.sluicegate.slo": "p95=10s", "spark.sluicegate.executors": "1:4"})
+    driver.write(time.time(), {"clicks": 50.0}, {"clicks": 1})
+    layout, empty = Layout(driver.folder), {"NUMBA_CACHE_DIR": str(tmp_path / "code"), "SLUICEGATE_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "sluicegate.spark.attach.controller", str(driver.folder)]
+    with subprocess.Popen(command, env={**os.environ, **empty}, stderr=subprocess.PIPE) as controller:
+        while controller.poll() is None and not layout.ticks.exists():
+            time.sleep(0.05)
+        compilers = _children(controller.pid)
+        controller.terminate()
+        _, said = controller.communicate()
+    assert said == b""
+    assert len(compilers) == 1
+    assert not any(Path(f"/proc/{pid}").exists() for pid in compilers)
+
+
+def _children(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
 def test_tasks_that_fill_every_slot_do_not_ask_for_more_executors(tmp_path: Path) -> None:

@@ -33,3 +33,11 @@ def test_a_lever_that_fails_for_one_query_stays_with_the_others(called: dict[str
 
 def test_a_trouble_is_one_line_whatever_its_text_is_each_time(called: dict[str, list[str]]) -> None:
     assert called["troubled"] == ["2"]
+
+
+def test_a_row_of_300_kb_in_an_error_takes_no_minutes_to_redact(called: dict[str, list[str]]) -> None:
+    assert called["redacted"] == ["true"]
+
+
+def test_secrets_after_names_and_arrows_in_addresses_and_of_bearers_are_hidden(called: dict[str, list[str]]) -> None:
+    assert called["secret"] == ["false"]

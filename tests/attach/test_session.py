@@ -225,6 +225,20 @@ def test_the_record_is_closed_to_other_users_also_where_the_folder_above_is_open
     assert record.parent.stat().st_mode & 0o077 == 0o055
 
 
+def test_files_of_a_record_in_a_folder_that_others_can_read_are_the_owners_alone(
+    spark: SparkSession, source: Path, record: Path, tmp_path: Path
+) -> None:
+    record.mkdir()
+    record.chmod(0o755)
+    sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    assert counted(spark, "closed", counting(spark, source, "closed", tmp_path))
+    assert until(lambda: bool(batches(record, "closed")) and (record / "nodes.json").exists())
+    sluicegate.detach(spark)
+    made = list(record.rglob("*"))
+    assert {"lock", "application.json", "pipeline.json", "batches.jsonl"} <= {path.name for path in made}
+    assert [path for path in made if path.stat().st_mode & 0o077] == []
+
+
 def test_without_a_plan_and_after_detaching_spark_is_as_it_is(
     spark: SparkSession, source: Path, record: Path, tmp_path: Path
 ) -> None:

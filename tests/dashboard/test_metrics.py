@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
-from tests.dashboard.sample_run import write_run
+from tests.dashboard.sample_run import BEGAN_S, INTERVAL_S, write_run
 
 from sluicegate.dashboard.metrics import metrics_text
 from sluicegate.dashboard.record import Record
@@ -63,6 +63,17 @@ def test_what_was_not_measured_is_left_out(tmp_path: Path) -> None:
 
 def test_a_run_that_has_told_nothing_yet_has_metrics(tmp_path: Path) -> None:
     assert samples(write_run(tmp_path, ticks=0))["sluicegate_decisions_total"] == {(): 0.0}
+
+
+def test_of_a_run_that_has_ended_only_the_counters_are_served_so_that_no_alert_outlasts_it(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, ticks=3)
+    assert samples(folder)["sluicegate_last_tick_seconds"] == {(): BEGAN_S + 2 * INTERVAL_S}
+    (folder / "outcome.json").write_text(json.dumps({"app": "top_n", "began_s": BEGAN_S, "seconds": 9.0}))
+    assert set(samples(folder)) == {
+        "sluicegate_promise_seconds",
+        "sluicegate_decisions_total",
+        "sluicegate_slot_seconds_total",
+    }
 
 
 def test_names_with_quotes_stay_one_label(tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ def _show(record: RunRecord, now_s: float, out: Console) -> None:
         out.print(f"[yellow]{escape(text)}[/]")
     if not last:
         if not record.ended:
-            out.print("no observation yet; the first controller after an installation compiles its models once")
+            out.print("no observation yet")
         for text in attached_lines(record):
             out.print(escape(text))
         return

@@ -1,7 +1,6 @@
-"""Warms up the loop on synthetic measurements, so that its code is compiled before the first real tick.
+"""Runs the loop on synthetic measurements, which calls every compiled function that a controller needs.
 
-The first tick after an installation compiles the models (about 20 s of CPU time, then cached). A controller does that
-while Spark starts and the first batches run, from which nothing is learned anyway; the result is discarded.
+After an installation that compiles the models (about 20 s of CPU time, then cached); the result is discarded.
 """
 
 from __future__ import annotations

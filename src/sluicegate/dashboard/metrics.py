@@ -1,4 +1,8 @@
-"""The run as Prometheus metrics; what was not measured is left out."""
+"""The run as Prometheus metrics; what was not measured is left out.
+
+Of a run that has ended the last figures are left out too: an alert on them would never end. Of one whose controller
+is silent they stay, and ``sluicegate_last_tick_seconds`` says so.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,8 @@ class _Run(Collector):
         self._record = record
 
     def collect(self) -> Iterator[Metric]:
-        tick = self._record.tick or {}
+        ended = self._record.over or self._record.outcome is not None
+        tick = {} if ended else self._record.tick or {}
         yield from _of_the_run(tick, self._record)
         yield from _of_operators(tick)
         yield _lags(tick)
@@ -53,6 +58,8 @@ def _of_the_run(tick: Mapping[str, Any], record: Record) -> Iterator[Metric]:
     nodes = tick.get("nodes") or []
     yield _gauge("sluicegate_nodes", "Nodes that run", _one(len(nodes) if nodes else None))
     yield _gauge("sluicegate_forecast_rows_per_second", "Rows a second expected at the next step", _next(tick))
+    looked = "When the controller observed last, in seconds since the epoch"
+    yield _gauge("sluicegate_last_tick_seconds", looked, _one(tick.get("at_s")))
 
 
 def _of_operators(tick: Mapping[str, Any]) -> Iterator[Metric]:

@@ -45,14 +45,19 @@ class Ticks(Protocol):
     def step(self, now_s: float) -> object: ...
 
 
-def tick_until(ended: Callable[[], bool], every_s: float, made: Callable[[], Ticks]) -> None:
+def tick_until(
+    ended: Callable[[], bool], every_s: float, made: Callable[[], Ticks], before: Callable[[], object] = lambda: None
+) -> None:
     """Tick until ``ended``, with another controller after the clock was set; a disk that takes nothing is waited out.
+
+    ``before`` is called before every tick.
 
     Ending instead would cost what was learned, and a controller that dies at every start is given up.
     """
     looks, controller, stuck = Looks(every_s), None, False
     while not ended():
         try:
+            before()
             controller = controller or made()
             controller.step(time.time())
             stuck = False

@@ -35,6 +35,10 @@ class Application:
     unknown: tuple[str, ...] = ()
     """``spark.sluicegate.*`` settings that nothing reads."""
 
+    @property
+    def moves_executors(self) -> bool:
+        return self.options.executors is not None and self.no_executors is None
+
     @classmethod
     def read(cls, layout: Layout) -> Application:
         told = _document(layout.folder / "application.json")

@@ -35,6 +35,7 @@ from sluicegate.spark.attach.lane import Lane
 from sluicegate.spark.attach.latency import ASSUMED
 from sluicegate.spark.attach.observing import Planned
 from sluicegate.spark.attach.options import NO_PROMISE
+from sluicegate.spark.compiling import Models
 from sluicegate.spark.controller import Control, control_document
 from sluicegate.spark.documents import MOST_LOG_BYTES, decision_document, tick_document
 from sluicegate.spark.looks import tick_until
@@ -42,6 +43,8 @@ from sluicegate.spark.pipeline.graph import RunningGraph
 from sluicegate.spark.what_if import WhatIf
 
 _SETTLE_S = 20.0
+_YIELDS = 10
+"""Niceness of the process that compiles: the queries go first, and the controller decides meanwhile."""
 
 
 class AttachController:
@@ -83,13 +86,6 @@ class AttachController:
             self._enact(now_s, wanted, awaited=(wanted or 0) > (ground.executors or 0))
         self._log(now_s, ground, wanted, moved)
 
-    def rehearse(self) -> None:
-        """Run the models once on a typical query, so that they are compiled while the application starts."""
-        slots = self._options.executors[1] if self._options.executors else 2
-        usual = Query("rehearsal", True, True, slots, (), ())
-        lane = Lane.of(self._layout, self._application, usual, slots, self._moves_executors)
-        rehearse(lane.state.settings, self._options.interval_s)
-
     def _control(self) -> dict[str, object]:
         options = self._options
         graph = RunningGraph(self._application.name, (), (), ())
@@ -105,7 +101,7 @@ class AttachController:
 
     @property
     def _moves_executors(self) -> bool:
-        return self._options.executors is not None and self._application.no_executors is None
+        return self._application.moves_executors
 
     def _budget(self, ground: ApplicationGround) -> int:
         """The most processors available: those of the most executors allowed if executors are moved, else the slots."""
@@ -325,16 +321,28 @@ def alone(layout: Layout) -> Iterator[None]:
 def run(layout: Layout, parent: int | None) -> None:
     """Tick until the application's driver has ended."""
     application = Application.read(layout)
-    temporary = application.options.folder is None
-    with alone(layout), registered(layout.folder, application.name, temporary=temporary):
+    temporary, every_s = application.options.folder is None, application.options.interval_s
+    compiling = [sys.executable, "-m", "sluicegate.spark.attach.controller", str(layout.folder), "--compile"]
+    with (
+        alone(layout),
+        registered(layout.folder, application.name, temporary=temporary),
+        Models(lambda: rehearse_for(layout, application), compiling) as models,
+    ):
+        tick_until(
+            lambda: parent is not None and os.getppid() != parent,
+            every_s,
+            lambda: AttachController(layout, application),
+            models.renew,
+        )
 
-        def made() -> AttachController:
-            controller = AttachController(layout, application)
-            if not queries_in(layout):  # after a restart queries are already running: do not delay the first tick
-                controller.rehearse()
-            return controller
 
-        tick_until(lambda: parent is not None and os.getppid() != parent, application.options.interval_s, made)
+def rehearse_for(layout: Layout, application: Application) -> None:
+    """Run the models once on a typical query of the application; nothing is written."""
+    options = application.options
+    slots = options.executors[1] if options.executors else 2
+    usual = Query("rehearsal", True, True, slots, (), ())
+    lane = Lane.of(layout, application, usual, slots, application.moves_executors)
+    rehearse(lane.state.settings, options.interval_s)
 
 
 def main() -> None:
@@ -342,10 +350,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="sluicegate.spark.attach.controller")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--parent", type=int, help="ends when that process, which started it, is gone")
+    parser.add_argument("--compile", action="store_true", help="only compile the models into the cache")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    layout = Layout(given.folder)
     try:
-        run(Layout(given.folder), given.parent)
+        if given.compile:
+            os.nice(_YIELDS)
+            rehearse_for(layout, Application.read(layout))
+        else:
+            run(layout, given.parent)
     except SluicegateError as problem:
         sys.stderr.write(f"sluicegate: {problem}\n")
         sys.exit(problem.exit_code)

@@ -60,6 +60,7 @@ final class ControllerProcess {
     builder.redirectInput(new File("/dev/null")).redirectOutput(ProcessBuilder.Redirect.appendTo(log));
     builder.environment().remove("SPARK_ENV_LOADED");
     try {
+      RunFolder.ownerOnlyFile(log.toPath());
       process = builder.start();
     } catch (IOException problem) {
       waitNanos = LONGEST_WAIT_NANOS;

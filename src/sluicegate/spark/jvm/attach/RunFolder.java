@@ -8,6 +8,7 @@ import java.io.UncheckedIOException;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileLock;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
@@ -30,7 +31,8 @@ final class RunFolder {
   RunFolder(Path path) throws IOException {
     this.path = path;
     makeOwnerOnly(path);
-    FileChannel channel = FileChannel.open(path.resolve("lock"), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+    ownerOnlyFile(path.resolve("lock"));
+    FileChannel channel = FileChannel.open(path.resolve("lock"), StandardOpenOption.WRITE);
     FileLock taken = null;
     try {
       taken = channel.tryLock();
@@ -54,6 +56,17 @@ final class RunFolder {
     }
   }
 
+  /** Creates a file for its owner alone, whatever the umask is: the folder may be one that others can read. */
+  static void ownerOnlyFile(Path file) throws IOException {
+    try {
+      Files.createFile(file, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+    } catch (FileAlreadyExistsException there) {
+      return;
+    } catch (UnsupportedOperationException noSuchRights) {
+      Files.createFile(file);
+    }
+  }
+
   void close() throws IOException {
     lock.channel().close();
   }
@@ -61,6 +74,7 @@ final class RunFolder {
   /** Writes a file atomically: readers see the old or the new version. */
   synchronized void write(String name, JsonNode document) throws IOException {
     Path draft = path.resolve("." + name + ".draft");
+    ownerOnlyFile(draft);
     Files.writeString(draft, document.toString());
     Files.move(draft, path.resolve(name), StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
   }
@@ -100,7 +114,7 @@ final class RunFolder {
 
   private void append(String query, String name, JsonNode line) throws IOException {
     Path log = path.resolve("operators").resolve(query).resolve(name);
-    Files.createDirectories(log.getParent());
+    makeOwnerOnly(log.getParent());
     append(log, line);
   }
 
@@ -109,6 +123,7 @@ final class RunFolder {
     if (Files.exists(log) && Files.size(log) > MOST_BYTES) {
       Files.move(log, log.resolveSibling(log.getFileName() + ".1"), StandardCopyOption.REPLACE_EXISTING);
     }
+    ownerOnlyFile(log);
     try (RandomAccessFile file = new RandomAccessFile(log.toFile(), "rw")) {
       long end = file.length();
       file.seek(Math.max(end - 1, 0));

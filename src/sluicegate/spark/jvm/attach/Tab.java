@@ -6,6 +6,7 @@ import java.time.Instant;
 import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
 import java.util.List;
+import java.util.Locale;
 import org.apache.spark.ui.SparkUI;
 import org.apache.spark.ui.SparkUITab;
 import org.apache.spark.ui.UIUtils;
@@ -20,6 +21,7 @@ import scala.xml.Unparsed;
 final class Tab extends SparkUITab {
   private static final DateTimeFormatter CLOCK = DateTimeFormatter.ofPattern("HH:mm:ss").withZone(ZoneId.systemDefault());
   private static final int DECISIONS = 20;
+  private static final long OLD_SECONDS = 30;
 
   private Tab(SparkUI ui) {
     super(ui, "sluicegate");
@@ -77,6 +79,7 @@ final class Tab extends SparkUITab {
     JsonNode tick = ticks.isEmpty() ? RunFolder.JSON.createObjectNode() : ticks.get(0);
     row(out, "Policy", control.path("policy").asText() + (control.path("dry_run").asBoolean() ? " (observes only)" : ""));
     row(out, "Promise", promise(control));
+    row(out, "Observed", observed(tick));
     row(out, "Load", figure(tick.path("arrivals_per_s"), " rows/s"));
     JsonNode sojourn = tick.path("sojourn");
     row(out, "Latency", "mean " + figure(sojourn.path("mean_s"), " s") + ", p95 " + figure(sojourn.path("p95_s"), " s"));
@@ -107,8 +110,18 @@ final class Tab extends SparkUITab {
   private static String promise(JsonNode control) {
     StringBuilder out = new StringBuilder();
     control.path("slo").forEach(one -> out.append(out.length() == 0 ? "" : ", ").append(one.asText()));
-    control.path("query_slo").properties().forEach(one -> out.append("; ").append(one.getKey()).append(": ").append(one.getValue().asText()));
+    control.path("query_slo").properties().forEach(one -> out.append(out.length() == 0 ? "" : "; ").append(one.getKey()).append(": ").append(one.getValue().asText()));
     return out.length() == 0 ? "none" : out.toString();
+  }
+
+  /** The time of the last observation, and its age where it is old: the figures below it are of then. */
+  private static String observed(JsonNode tick) {
+    if (!tick.path("at_s").isNumber()) {
+      return "nothing yet";
+    }
+    long at = (long) (tick.path("at_s").asDouble() * 1e3);
+    long age = (System.currentTimeMillis() - at) / 1000;
+    return CLOCK.format(Instant.ofEpochMilli(at)) + (age < OLD_SECONDS ? "" : ", " + age + " s ago: the controller is silent");
   }
 
   private static void queries(StringBuilder out, JsonNode tick) {
@@ -164,7 +177,7 @@ final class Tab extends SparkUITab {
       return "-";
     }
     double number = value.asDouble();
-    return (number == Math.rint(number) ? Long.toString((long) number) : String.format("%.2f", number)) + unit;
+    return String.format(Locale.ROOT, number == Math.rint(number) ? "%,.0f" : "%,.2f", number) + unit;
   }
 
   private static String escaped(String text) {
