@@ -25,7 +25,9 @@ test: setup
 browser:
 	@bash scripts/browser.sh
 
+# numba looks for changes in the file of a function alone: what it calls from another one would stay as it was.
 compiled: setup
+	@newest=$$(ls -t $$(find src -name '*.py') | head -1); find src -name '*.nb[ic]' ! -newer "$$newest" -delete
 	@$(RUN)/sluicegate simulate examples/top_n.toml --rate 900 --policy sluicegate --slo mean=1s --seconds 60 >/dev/null
 
 # Of no use with another jar: Java would ignore it.
