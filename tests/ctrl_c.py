@@ -6,9 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from sluicegate.spark.cluster.waiting import wait_until
 
 SLUICEGATE = str(Path(sys.executable).parent / "sluicegate")
 
@@ -37,6 +39,12 @@ def sluicegate_in(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+
+
+def wait_in(process: subprocess.Popen[str], done: Callable[[], bool], limit_s: float = 900.0) -> None:
+    """Wait until ``done``, which has to come true while the process runs."""
+    assert wait_until(lambda: done() or process.poll() is not None, limit_s, 0.2)
+    assert process.poll() is None, process.communicate()
 
 
 def below(folder: Path) -> list[str]:

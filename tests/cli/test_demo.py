@@ -6,12 +6,14 @@ import json
 import os
 import signal
 import subprocess
-import time
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.ctrl_c import sluicegate_in
+from tests.ctrl_c import sluicegate_in, wait_in
+
+from sluicegate.spark.cluster.waiting import wait_until
 
 KEYS = {
     "app",
@@ -35,15 +37,12 @@ def demo(folder: Path, *arguments: str) -> AbstractContextManager[subprocess.Pop
     return sluicegate_in(folder, "demo", "--no-browser", "--no-dashboard", *arguments)
 
 
-def all_gone(group: int, limit_s: float = 60.0) -> bool:
-    """Whether no process of the group is left; Java takes a moment to end."""
-    until = time.monotonic() + limit_s
-    while time.monotonic() < until:
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.2)
+def is_gone(group: int) -> bool:
+    """Whether no process of the group is left."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return True
     return False
 
 
@@ -52,22 +51,10 @@ def the_run(folder: Path) -> Path:
     return Path(json.loads(entry.read_text())["folder"])
 
 
-def wait_for(path: Path, process: subprocess.Popen[str], pattern: str, limit_s: float = 900.0) -> None:
-    until = time.monotonic() + limit_s
-    while not any(path.glob(pattern)):
-        assert process.poll() is None
-        assert time.monotonic() < until
-        time.sleep(0.2)
-
-
-def fed(folder: Path, limit_s: float = 300.0) -> None:
-    """Wait until two looks have seen rows arrive: the load has begun."""
-    until, looks = time.monotonic() + limit_s, 0
-    while looks < 2:
-        assert time.monotonic() < until
-        time.sleep(0.2)
-        ticks = [json.loads(line) for line in (folder / "ticks.jsonl").read_text().split("\n")[:-1]]
-        looks = sum(bool(tick["arrivals_per_s"]) for tick in ticks)
+def is_fed(folder: Path) -> bool:
+    """Whether two ticks have seen rows arrive: the load has begun."""
+    ticks = [json.loads(line) for line in (folder / "ticks.jsonl").read_text().split("\n")[:-1]]
+    return sum(bool(tick["arrivals_per_s"]) for tick in ticks) >= 2
 
 
 @pytest.mark.slow
@@ -89,9 +76,9 @@ def test_a_demo_is_exact_and_leaves_a_page_and_its_record(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_ctrl_c_lets_out_what_was_fed_and_says_how_to_go_on(tmp_path: Path) -> None:
     with demo(tmp_path, "--seconds", "600", "--app", "wordcount") as process:
-        wait_for(tmp_path / "home" / "runs", process, "*.json")
-        wait_for(the_run(tmp_path), process, "ticks.jsonl")
-        fed(the_run(tmp_path))
+        wait_in(process, lambda: any((tmp_path / "home" / "runs").glob("*.json")))
+        wait_in(process, (the_run(tmp_path) / "ticks.jsonl").exists)
+        wait_in(process, partial(is_fed, the_run(tmp_path)))
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=900)
         kept = the_run(tmp_path)
@@ -100,19 +87,19 @@ def test_ctrl_c_lets_out_what_was_fed_and_says_how_to_go_on(tmp_path: Path) -> N
         assert f"go on with: sluicegate run wordcount --folder {kept}" in err
         assert "ended early, by hand" in (tmp_path / "sluicegate-demo.html").read_text()
         assert (kept / "edges").exists()
-        assert all_gone(process.pid)
+        assert wait_until(lambda: is_gone(process.pid), 60.0, 0.2), "Java takes a moment to end"
 
 
 @pytest.mark.slow
 def test_ctrl_c_before_the_first_row_leaves_nothing(tmp_path: Path) -> None:
     with demo(tmp_path, "--app", "wordcount") as process:
-        wait_for(tmp_path / "home" / "runs", process, "*.json")
+        wait_in(process, lambda: any((tmp_path / "home" / "runs").glob("*.json")))
         home = the_run(tmp_path)
-        wait_for(home, process, "spark.log")
+        wait_in(process, (home / "spark.log").exists)
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=900)
         assert (process.returncode, out) == (130, "")
         assert "stopping once" in err
         assert err.endswith("stopped before anything was fed\n")
         assert not home.exists()
-        assert all_gone(process.pid)
+        assert wait_until(lambda: is_gone(process.pid), 60.0, 0.2), "Java takes a moment to end"

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +13,7 @@ from typing import Any, cast
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame
-from tests.ctrl_c import sluicegate_in
+from tests.ctrl_c import sluicegate_in, wait_in
 
 from sluicegate.cli.app import run
 from sluicegate.cli.checked_options import the_processors
@@ -47,14 +46,6 @@ def started(folder: Path, *arguments: str) -> AbstractContextManager[subprocess.
     return sluicegate_in(folder, "run", "app.py", *arguments)
 
 
-def wait_for(path: Path, process: subprocess.Popen[str], limit_s: float = 600.0) -> None:
-    until = time.monotonic() + limit_s
-    while not path.exists():
-        assert process.poll() is None
-        assert time.monotonic() < until
-        time.sleep(0.2)
-
-
 def ids_in(folder: Path) -> list[int]:
     edge = FolderEdge(folder / "edges" / "same")
     paths = [edge.folder / file.path for number in edge.numbers() for file in edge.need(number).files]
@@ -67,7 +58,7 @@ def test_a_file_runs_until_it_is_stopped_keeps_every_row_and_goes_on_in_its_fold
     kept = tmp_path / "sluicegate-my_rows"
     begins = ("--processors", "same=2", "--cycle", "5s")
     with started(tmp_path, "--master", "local[3]", *begins) as process:
-        wait_for(kept / "ticks.jsonl", process)
+        wait_in(process, (kept / "ticks.jsonl").exists)
         with started(tmp_path) as second:
             _, refused = second.communicate(timeout=120)
             assert second.returncode == 2
@@ -75,10 +66,7 @@ def test_a_file_runs_until_it_is_stopped_keeps_every_row_and_goes_on_in_its_fold
                 f"sluicegate: a pipeline runs in {kept} already (process {process.pid}): stop it, or choose another "
                 "folder\n"
             )  # not a word of Spark: it was not started
-        until = time.monotonic() + 600
-        while len(ids_in(kept)) <= 400:  # it warms up with 320
-            assert time.monotonic() < until
-            time.sleep(0.2)
+        wait_in(process, lambda: len(ids_in(kept)) > 400)  # it warms up with 320
         os.kill(process.pid, signal.SIGTERM)
         out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err

@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from tests.ctrl_c import below, sluicegate_in
+from tests.ctrl_c import below, sluicegate_in, wait_in
 
 from sluicegate.cli.app import run
+from sluicegate.spark.cluster.waiting import wait_until
 
 TRACE = "minute,requests\n" + "".join(f"{minute},{1000 + minute % 600}\n" for minute in range(1440))
 
@@ -27,21 +27,14 @@ def test_a_replay_on_several_cores_is_stopped_with_its_workers(number: signal.Si
     """SIGINT as a terminal sends it, to all of them; SIGTERM as a supervisor does, to the command alone."""
     (tmp_path / "day.csv").write_text(TRACE)
     with sluicegate_in(tmp_path, "replay", "day.csv", "--runs", "2000", "--cores", "2") as process:
-        until = time.monotonic() + 120
-        while workers_of(process) < 3:  # two of them, and what keeps account of what they share
-            assert process.poll() is None
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        wait_in(process, lambda: workers_of(process) >= 3)  # two of them, and what keeps account of what they share
         if number == signal.SIGINT:
             os.killpg(process.pid, number)
         else:
             process.send_signal(number)
         out, err = process.communicate(timeout=120)
     assert (process.returncode, out, err) == (130, "", "sluicegate: stopped\n")
-    until = time.monotonic() + 60
-    while below(tmp_path) and time.monotonic() < until:
-        time.sleep(0.2)
-    assert below(tmp_path) == []
+    assert wait_until(lambda: below(tmp_path) == [], 60.0, 0.2), below(tmp_path)
 
 
 def test_ctrl_c_in_a_command_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark.small_pipelines import numbers
 
 from sluicegate.errors import BadInput, EnvironmentLacks, SluicegateError
+from sluicegate.runlog.failures import read_failures
 from sluicegate.runlog.fault_point import FAILS, VARIABLE
 from sluicegate.runlog.layout import Layout
 from sluicegate.spark.cluster.waiting import wait_until
@@ -314,8 +315,9 @@ def test_data_moved_to_another_disk_by_a_link_is_one_line_and_goes_on_once_it_is
         data.symlink_to(elsewhere)
         with resumed(spark, folder) as running:
             fed(running, 4)
+            assert wait_until(lambda: bool(read_failures(running.layout.failures)), 90.0, 0.1)
             with pytest.raises(SluicegateError) as told:
-                running.drain(30.0)
+                running.drain(1.0)
             assert "Invalid cross-device link" in in_one_line(told.value)
         data.unlink()
         shutil.move(elsewhere, data)

@@ -29,6 +29,7 @@ from sluicegate.spark.edges.backlog import Backlog
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.offsets import last_committed
 from sluicegate.spark.edges.spoiled import EdgeSpoiled
+from sluicegate.spark.pipeline import recovery
 from sluicegate.spark.pipeline.declaration import Pipeline
 from sluicegate.spark.pipeline.failures import OperatorFailed
 from sluicegate.spark.pipeline.runtime import Running, start
@@ -234,7 +235,11 @@ def test_the_log_of_the_controller_says_so_at_every_look(story: Story) -> None:
     assert all(re.match(r"call: batch \d fails since ", line) for line in told)
 
 
-def test_wrong_code_stops_its_operator_alone_and_is_raised_where_asked(spark: SparkSession, tmp_path: Path) -> None:
+def test_wrong_code_stops_its_operator_alone_and_is_raised_where_asked(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery, "_FIRST_PAUSE_S", 0.05)  # seven tries in 2 s instead of 16 s
+
     def wrong(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if 13 in batch.column(0).to_pylist():

@@ -127,7 +127,7 @@ def test_what_others_feed_after_the_end_waits_for_the_next_start(spark: SparkSes
         running.drain()
         running.admit_no_more()
         feed.append(numbers(10, 10))
-        running.drain(30.0)
+        running.drain(120.0)
         assert ids_of(running.read("work")) == list(range(10))
     with start(simple(same), spark, tmp_path) as running:
         running.drain()
@@ -147,7 +147,7 @@ def test_streams_of_sparks_own_keep_the_pace_and_can_be_held(spark: SparkSession
         # a batch that begins late, by up to one pace, lets the next one begin as much earlier
         assert begun[-1] - begun[0] >= 0.85 * (len(begun) - 2)
         running.admit_no_more()
-        running.drain(30.0)
+        running.drain(120.0)
         held = last_batch(running.layout.checkpoint("ticks+keep"))
         time.sleep(2.0)
         assert last_batch(running.layout.checkpoint("ticks+keep")) == held

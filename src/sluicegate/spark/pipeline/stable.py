@@ -8,7 +8,7 @@ from collections.abc import Callable
 from sluicegate.errors import StillWaiting
 
 STABLE_S = 0.6
-"""How long a condition has to hold: sources poll the hold file, and so start no batch, at least this often."""
+"""How long a condition has to hold. Sources poll the hold file at least this often: then no batch starts any more."""
 
 
 def wait_until_stable(
