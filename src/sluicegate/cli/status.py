@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from sluicegate.cli.out import console, print_json
-from sluicegate.domain.figures import clock, number_of, promise, rate, seconds, share
+from sluicegate.domain.figures import clock, number_of, rate, seconds, share
 from sluicegate.errors import SluicegateError
 from sluicegate.report.explained import plain
 from sluicegate.runlog.files import read_if_there
@@ -78,6 +78,7 @@ def as_document(record: RunRecord, now_s: float) -> dict[str, object]:
         "controller_alive": record.controlled,
         "dry_run": bool(record.control.get("dry_run")),
         "promise": record.bounds,
+        "own_promises": last.get("own_promises") or {},
         "promise_kept": None if late is None else not late,
         "at_s": last.get("at_s"),
         "arrivals_per_s": last.get("arrivals_per_s"),
@@ -124,7 +125,7 @@ def headline(record: RunRecord, now_s: float) -> str:
     advice = " (only advises)" if record.control.get("dry_run") else ""
     return (
         f"[bold]{escape(record.app)}[/]  {escape(record.policy)}{advice}  {state_of(record, now_s)}  "
-        f"promise: {promise(record.bounds)}{kept}"
+        f"promise: {escape(record.promised)}{kept}"
     )
 
 

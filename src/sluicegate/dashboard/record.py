@@ -26,7 +26,7 @@ Publish = Callable[[str, Document], None]
 DOCUMENTS = ("control", "what_if", "outcome", "failures")
 _KEPT_DECISIONS = 500
 _KEPT_FLEET = 200
-_MAPPINGS = ("running", "operators", "sojourn", "pace_s", "forecast")
+_MAPPINGS = ("running", "operators", "sojourn", "pace_s", "forecast", "own_promises")
 
 
 class Record:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from statistics import fmean
 
-from sluicegate.domain.figures import clock, promise, rate, seconds, share
+from sluicegate.domain.figures import clock, rate, seconds, share
 from sluicegate.report.explained import plain
 from sluicegate.report.page import Frame, page
 from sluicegate.report.run_charts import (
@@ -138,7 +138,7 @@ li:target { background: var(--card); } .phone { display: none; }
 def run_page(record: RunRecord) -> str:
     """The whole HTML text."""
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(record.began_s))
-    said = f"{record.policy} decides; promised: {promise(record.bounds)}; {began}, {_length(record)}"
+    said = f"{record.policy} decides; promised: {record.promised}; {began}, {_length(record)}"
     body = [f"<h1>{escape(record.app)} under sluicegate</h1><p>{escape(said)}</p>", _tiles(record), _notes(record)]
     body += [_section("The pipeline", _PICTURE, _both(_topology(record)))]
     if record.ticks:
