@@ -13,8 +13,9 @@ from rich.markup import escape
 from sluicegate.cli.out import console, print_json
 from sluicegate.domain.figures import clock, rate, seconds
 from sluicegate.errors import BadInput
-from sluicegate.report.explained import Explained, explained, meaning, plain
+from sluicegate.report.explained import Explained, explained, meaning
 from sluicegate.runlog.log_text import changed
+from sluicegate.runlog.plain_words import plain
 from sluicegate.runlog.run_record import RunRecord, read_record
 from sluicegate.runlog.runs import find_run
 

@@ -17,11 +17,11 @@ from rich.table import Table
 from sluicegate.cli.out import console, print_json
 from sluicegate.domain.figures import clock, number_of, rate, seconds, share
 from sluicegate.errors import SluicegateError
-from sluicegate.report.explained import plain
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.joined import Link, links, neighbours
 from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.log_text import changed, topic_lines
+from sluicegate.runlog.plain_words import plain
 from sluicegate.runlog.run_record import FIGURES, RunRecord, measured_s, read_record
 from sluicegate.runlog.runs import find_run
 from sluicegate.spark.edges.folder import FolderEdge

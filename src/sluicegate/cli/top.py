@@ -22,8 +22,8 @@ from rich.text import Text
 from sluicegate.cli.out import console
 from sluicegate.cli.status import LATEST_BYTES, attached_lines, failing_lines, headline, held
 from sluicegate.domain.figures import clock, rate, seconds, share
-from sluicegate.report.explained import plain
 from sluicegate.runlog.log_text import changed
+from sluicegate.runlog.plain_words import plain
 from sluicegate.runlog.run_record import Line, RunRecord, measured_s, own_promises, read_record
 from sluicegate.runlog.runs import find_run
 

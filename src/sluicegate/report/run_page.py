@@ -9,7 +9,6 @@ from html import escape
 from statistics import fmean
 
 from sluicegate.domain.figures import clock, rate, seconds, share
-from sluicegate.report.explained import plain
 from sluicegate.report.page import Frame, page
 from sluicegate.report.run_charts import (
     fleet,
@@ -26,6 +25,7 @@ from sluicegate.report.run_charts import (
 )
 from sluicegate.report.topology_picture import topology_picture
 from sluicegate.runlog.log_text import change_text
+from sluicegate.runlog.plain_words import plain
 from sluicegate.runlog.run_record import Line, RunRecord, measured_s
 
 _SCRIPT = """
