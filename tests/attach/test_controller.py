@@ -407,6 +407,7 @@ def test_promises_of_single_queries_are_shown_with_whether_they_are_kept(
 def test_two_controllers_on_one_application_are_refused(tmp_path: Path) -> None:
     with alone(Layout(tmp_path)), pytest.raises(BadInput, match="another controller"), alone(Layout(tmp_path)):
         pass
+    assert (tmp_path / "controller.lock").stat().st_mode & 0o077 == 0
 
 
 def test_the_next_processor_goes_to_a_query_that_cannot_keep_up() -> None:

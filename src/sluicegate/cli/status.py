@@ -214,7 +214,8 @@ def _show(record: RunRecord, now_s: float, out: Console) -> None:
         out.print(f"[yellow]{escape(text)}[/]")
     if not last:
         if not record.ended:
-            out.print("no observation yet")
+            of_pipelines = "; the first controller after an installation compiles its models once"
+            out.print("no observation yet" + ("" if record.pipeline.get("attached") else of_pipelines))
         for text in attached_lines(record):
             out.print(escape(text))
         return

@@ -26,7 +26,7 @@ from sluicegate.domain.births import quantile_s
 from sluicegate.errors import BadInput, SluicegateError
 from sluicegate.policy.sharing import shared
 from sluicegate.runlog.batch_log import DAMAGE, Tail, append_line
-from sluicegate.runlog.files import read_if_there, write_whole
+from sluicegate.runlog.files import owner_only_file, read_if_there, write_whole
 from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.plan_file import OperatorPlan
 from sluicegate.runlog.runs import registered
@@ -320,7 +320,7 @@ def _list(value: object) -> list[object]:
 @contextmanager
 def alone(layout: Layout) -> Iterator[None]:
     """Hold the lock of the folder, so that only one controller decides for an application."""
-    with (layout.folder / "controller.lock").open("a+", encoding="utf-8") as lock:
+    with owner_only_file(layout.folder / "controller.lock").open("a+", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

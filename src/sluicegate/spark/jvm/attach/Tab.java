@@ -98,7 +98,7 @@ final class Tab extends SparkUITab {
     }
     for (JsonNode one : tick.path("refusals")) {
       if (List.of("promise", "trigger").contains(one.path("rule").asText())) {
-        row(out, "Out of reach", one.path("why").asText());
+        row(out, "Out of reach", PlainWords.plain(one.path("why").asText()));
       }
     }
     control.path("unknown_settings").forEach(one -> row(out, "No setting of ours", one.asText()));
@@ -152,7 +152,7 @@ final class Tab extends SparkUITab {
       one.path("changes").forEach(move -> moves.append(moves.length() == 0 ? "" : ", ").append(move.path("what").asText())
           .append(' ').append(move.path("have").asText()).append(" -> ").append(move.path("want").asText()));
       StringBuilder why = new StringBuilder();
-      one.path("reasons").forEach(reason -> why.append(why.length() == 0 ? "" : "; ").append(reason.asText()));
+      one.path("reasons").forEach(reason -> why.append(why.length() == 0 ? "" : "; ").append(PlainWords.plain(reason.asText())));
       out.append("<tr>");
       cell(out, CLOCK.format(Instant.ofEpochMilli((long) (one.path("at_s").asDouble() * 1e3))));
       cell(out, moves.toString());
