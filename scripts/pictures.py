@@ -44,7 +44,9 @@ def spark_tab(folder: Path) -> None:
         ["sluicegate", "conf", "--slo", "p95=10s"], check=True, capture_output=True, text=True, env=environment
     ).stdout.split()
     words = ["spark-submit", "--master", "local[4]", "--conf", f"spark.ui.port={_PORT}", *attached, "app.py"]
-    with subprocess.Popen(words, cwd=folder, env=environment, stderr=subprocess.DEVNULL) as application:
+    with subprocess.Popen(
+        words, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as application:
         time.sleep(_RUNS_S)
         _shoot(f"http://127.0.0.1:{_PORT}/sluicegate/", "spark_tab", 1200, 640)
         application.terminate()

@@ -32,7 +32,7 @@ public final class Attachment {
   private static final int MOST_EXECUTORS = 10_000;
 
   /** Settings that are never recorded, such as the password of a cluster's pages. */
-  private static final Pattern SECRET = 
+  private static final Pattern SECRET =
       Pattern.compile("(?i)secret|passw|passphrase|token|credential|jaas|(?:access|api|private).?key");
 
   /** The promise of a query is always recorded: its name is the user's, and may be "tokens". */
