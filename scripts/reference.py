@@ -325,6 +325,8 @@ def _full_run(folder: Path) -> Path:
         "operators": {"one": {"queue_rows": 1.0, "utilisation": 0.5}},
         "executors": 1,
         "nodes": [{"name": "one", "cpu": 0.5}],
+        "own_promises": {"one": {"p95": {"bound_s": 1.0, "took_s": 1.0}}},
+        "topics": {"one": {"lag": {"topic/0": 1}}},
     }
     failing = {"operator": "one", "fault": "code", "since_s": 1.0}
     node = {"name": "one", "reads": ["in"], "writes": ["out"], "stateful": False, "key_groups": 1, "terminal": True}

@@ -1,13 +1,15 @@
 package sluicegate.attach;
 
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Base64;
 import java.util.List;
 
 /** Calls the guard as the driver's code does, and prints what it makes of that. */
 public final class GuardCalls {
   private static final long SECOND = 1_000_000_000L;
 
-  public static void main(String[] none) {
+  public static void main(String[] told) {
     Guard slow = new Guard("", 600, () -> false);
     slow.timed(Guard.Lever.TASKS, System.nanoTime() - SECOND, 3);
     slow.timed(Guard.Lever.TASKS, System.nanoTime() - SECOND, 3);
@@ -48,6 +50,11 @@ public final class GuardCalls {
     Guard.redacted("x://".repeat(75_000));
     System.out.println("redacted " + (System.nanoTime() - began < 2 * SECOND));
     String quoted = "https://u:hunter2@h {\"api.key\": \"hunter2\"} Map(password -> hunter2) Bearer hunter2hunter2";
+    for (String reason : told) {
+      String given = new String(Base64.getDecoder().decode(reason), StandardCharsets.UTF_8);
+      byte[] words = PlainWords.plain(given).getBytes(StandardCharsets.UTF_8);
+      System.out.println(reason + " " + Base64.getEncoder().encodeToString(words));
+    }
     System.out.println("secret " + Guard.redacted(quoted).contains("hunter2"));
   }
 }

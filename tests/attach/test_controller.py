@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from sluicegate.cli.app import run as sluicegate
+from sluicegate.dashboard.metrics import metrics_text
+from sluicegate.dashboard.record import Record
 from sluicegate.errors import BadInput
 from sluicegate.policy.sharing import Claim, shared
 from sluicegate.runlog.layout import Layout
@@ -406,9 +408,36 @@ def test_a_plan_that_others_overwrote_is_written_again_and_one_that_was_removed_
         assert plan(driver.folder) == {**before, "version": before["version"] + 1}
 
 
+def test_promises_of_single_queries_are_shown_with_whether_they_are_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = Driver(tmp_path / "run", {"query.fast.slo": "p95=100s", "query.slow.slo": "mean=1ms"})
+    layout, load = Layout(driver.folder), {"fast": 150.0, "slow": 150.0}
+    driver.write(T0, load, dict.fromkeys(load, 2), 2)
+    controller = AttachController(layout, Application.read(layout))
+    for look in range(1, 8):
+        driver.write(T0 + 2 * look, load, dict.fromkeys(load, 2), 2)
+        controller.step(T0 + 2 * look)
+    record = read_record(driver.folder)
+    assert record.promised == "fast p95 <= 100s, slow mean <= 1ms"
+    assert record.broken
+    assert record.last["sojourn"]["mean_s"] > 0
+    assert sluicegate(["status", str(driver.folder)]) == 0
+    assert sluicegate(["top", str(driver.folder)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "slow mean <= 1ms, broken now" in said
+    assert "of 100 s promised" in said
+    monkeypatch.setattr(Record, "over", False)  # no driver holds the folder here
+    shown = Record(driver.folder)
+    while shown.look():
+        pass
+    assert b'sluicegate_query_promise_seconds{of="p95",operator="fast"} 100.0' in metrics_text(shown)
+
+
 def test_two_controllers_on_one_application_are_refused(tmp_path: Path) -> None:
     with alone(Layout(tmp_path)), pytest.raises(BadInput, match="another controller"), alone(Layout(tmp_path)):
         pass
+    assert (tmp_path / "controller.lock").stat().st_mode & 0o077 == 0
 
 
 def test_the_next_processor_goes_to_a_query_that_cannot_keep_up() -> None:

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 from tests.attach.java_program import told_by
 
+from sluicegate.runlog.plain_words import plain
+
 pytestmark = pytest.mark.slow
+
+REASONS = (
+    "visits: load: 281 rows/s, the forecast of the next 4 s (now 281 rows/s)",
+    "load: 5 rows/s as it is now (no forecast)",
+    "hashes: 1 processors: p95 0.3561 s (goal 3.783 s); 10% in reserve, model bias 1.19",
+    "3 processors: p95 2.4 s (goal 1.9 s); model bias 1.00; the goal is out of reach within the limits",
+    "hashes: 1 processors carry 332 rows/s at 6,259 rows/s each (5% busy), E[T] 0.267 s",
+    "a: 11 processors carry 20 rows/s, E[T] inf s; b: 1.1 processors, E[T] 1.2e+06 s, $1 \\1",
+)
+
+
+def encoded(text: str) -> str:
+    """As one word of ASCII, for the command line."""
+    return base64.b64encode(text.encode()).decode()
 
 
 @pytest.fixture(scope="module")
 def called(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    return told_by("GuardCalls", tmp_path_factory.mktemp("classes"))
+    return told_by("GuardCalls", tmp_path_factory.mktemp("classes"), *map(encoded, REASONS))
 
 
 def test_what_takes_a_third_of_short_batches_is_suspended(called: dict[str, list[str]]) -> None:
@@ -41,3 +59,10 @@ def test_a_row_of_300_kb_in_an_error_takes_no_minutes_to_redact(called: dict[str
 
 def test_secrets_after_names_and_arrows_in_addresses_and_of_bearers_are_hidden(called: dict[str, list[str]]) -> None:
     assert called["secret"] == ["false"]
+
+
+def test_the_tab_of_sparks_ui_puts_reasons_into_the_same_words_as_the_command_line(
+    called: dict[str, list[str]],
+) -> None:
+    for reason in REASONS:
+        assert called[encoded(reason)] == [encoded(plain(reason))]

@@ -225,6 +225,19 @@ def test_the_record_is_closed_to_other_users_also_where_the_folder_above_is_open
     assert record.parent.stat().st_mode & 0o077 == 0o055
 
 
+def test_a_query_may_be_named_after_secrets_and_keeps_its_promise_while_secrets_stay_out_of_the_record(
+    spark: SparkSession, record: Path
+) -> None:
+    given = {"query.tokens.slo": "mean=2s", "web.password": "hunter2", "api.key": "hunter2"}
+    for key, value in given.items():
+        settings(spark).set(f"spark.sluicegate.{key}", value)
+    sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    for key in given:
+        settings(spark).remove(f"spark.sluicegate.{key}")
+    assert Application.read(Layout(record)).options.own_slo == {"tokens": ("mean=2s",)}
+    assert "hunter2" not in (record / "application.json").read_text()
+
+
 def test_files_of_a_record_in_a_folder_that_others_can_read_are_the_owners_alone(
     spark: SparkSession, source: Path, record: Path, tmp_path: Path
 ) -> None:

@@ -86,7 +86,7 @@ def test_a_controller_that_starts_is_not_reported_as_silent(tmp_path: Path, caps
     run(["status", str(folder)])
     out = capsys.readouterr().out
     assert "the controller has been starting for" in out
-    assert "no observation yet" in out
+    assert "compiles its models once" in out
 
 
 def test_an_operator_that_fails_breaks_the_promise_and_is_shown(

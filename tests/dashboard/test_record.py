@@ -255,3 +255,17 @@ def test_a_damaged_entry_does_not_end_the_polling(
             await until(lambda: record.tick is not None and record.tick["at_s"] == 2.0)
 
     asyncio.run(shown())
+
+
+def test_reasons_and_refusals_are_in_plain_words(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, ticks=3)
+    refused = [{"rule": "promise", "why": "3 processors: p95 2.4 s (goal 1.9 s); 10% in reserve, model bias 1.38"}, 7]
+    decision = {"at_s": 5.0, "rescales": [], "reasons": ["a: load: 5 rows/s", 7], "refusals": refused}
+    (folder / "decisions.jsonl").write_text(json.dumps(decision) + "\n")
+    record = read(folder)
+    (told,) = record.decisions
+    assert told["reasons"] == ["a: planned for a load of 5 rows/s", 7]
+    assert "(planned to stay below 1.9 s); 10% of the promise is kept" in told["refusals"][0]["why"]
+    with (folder / "ticks.jsonl").open("a") as ticks:
+        ticks.write(json.dumps({"at_s": 5e9, "running": {}, "refusals": refused}) + "\n")
+    assert "(planned to stay below 1.9 s)" in run_document(read(folder))["tick"]["refusals"][0]["why"]

@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from sluicegate.cli.out import console, print_json
-from sluicegate.domain.figures import clock, promise, rate, seconds
+from sluicegate.domain.figures import clock, rate, seconds
 from sluicegate.errors import BadInput
-from sluicegate.report.explained import Explained, explained, meaning, plain
+from sluicegate.report.explained import Explained, explained, meaning
 from sluicegate.runlog.log_text import changed
+from sluicegate.runlog.plain_words import plain
 from sluicegate.runlog.run_record import RunRecord, read_record
 from sluicegate.runlog.runs import find_run
 
@@ -76,7 +77,7 @@ def _show(found: Explained, record: RunRecord, out: Console) -> None:
     moves = moves or changed(decision)
     at = clock(float(decision["at_s"]) - record.began_s)
     out.print(f"[bold]decision {decision['number']} of {found.of}, {at} after the start: {escape(moves)}[/]")
-    out.print(f"{escape(record.app)}, {escape(record.policy)}, {promise(record.bounds)}\n")
+    out.print(f"{escape(record.app)}, {escape(record.policy)}, {escape(record.promised)}\n")
     _list(out, "measured", [_measured(found), *(_operator(name, found) for name in found.moved)])
     # several queries have a forecast each, which their reasons name
     forecast = found.forecast or ("none" if not found.forecast_by_query else "of each query: in the reasons")

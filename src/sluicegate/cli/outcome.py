@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from sluicegate.domain.figures import clock, number_of, promise, rate, seconds
-from sluicegate.report.explained import plain
 from sluicegate.runlog.batch_log import Tail
 from sluicegate.runlog.failures import Failing, read_failures
 from sluicegate.runlog.log_text import changed
+from sluicegate.runlog.plain_words import plain
 from sluicegate.runlog.run_record import measured_s
 
 if TYPE_CHECKING:

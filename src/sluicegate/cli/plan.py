@@ -21,7 +21,7 @@ from sluicegate.domain.figures import rate, seconds
 from sluicegate.errors import BadInput
 from sluicegate.model.mapping_rate import Routing
 from sluicegate.model.traffic import pipeline_rate
-from sluicegate.report.explained import plain
+from sluicegate.runlog.plain_words import plain
 from sluicegate.runlog.plan_file import MOST_PROCESSORS
 
 _SHOWN_SLOTS = 40

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from sluicegate.cli.out import console, print_json, write_page
-from sluicegate.domain.figures import number_of, promise, share
+from sluicegate.domain.figures import number_of, share
 from sluicegate.report.run_charts import kept_share
 from sluicegate.report.run_page import run_page
 from sluicegate.runlog.run_record import read_record
@@ -34,6 +34,6 @@ def report(
         print_json({**about, "kept": kept, "kept_of": of_what, "moves": record.moves, "file": str(path)})
         return 0
     moves = number_of(record.moves, "move")
-    said = f"{record.app}: {promise(record.bounds)} kept for {share(kept)} {of_what}, {moves}"
+    said = f"{record.app}: {record.promised} kept for {share(kept)} {of_what}, {moves}"
     console().print(f"{escape(said)}; the page is {escape(str(path))}", soft_wrap=True)
     return 0

@@ -15,13 +15,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from sluicegate.cli.out import console, print_json
-from sluicegate.domain.figures import clock, number_of, promise, rate, seconds, share
+from sluicegate.domain.figures import clock, number_of, rate, seconds, share
 from sluicegate.errors import SluicegateError
-from sluicegate.report.explained import plain
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.joined import Link, links, neighbours
 from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.log_text import changed, topic_lines
+from sluicegate.runlog.plain_words import plain
 from sluicegate.runlog.run_record import FIGURES, RunRecord, measured_s, read_record
 from sluicegate.runlog.runs import find_run
 from sluicegate.spark.edges.folder import FolderEdge
@@ -78,6 +78,7 @@ def as_document(record: RunRecord, now_s: float) -> dict[str, object]:
         "controller_alive": record.controlled,
         "dry_run": bool(record.control.get("dry_run")),
         "promise": record.bounds,
+        "own_promises": last.get("own_promises") or {},
         "promise_kept": None if late is None else not late,
         "at_s": last.get("at_s"),
         "arrivals_per_s": last.get("arrivals_per_s"),
@@ -124,7 +125,7 @@ def headline(record: RunRecord, now_s: float) -> str:
     advice = " (only advises)" if record.control.get("dry_run") else ""
     return (
         f"[bold]{escape(record.app)}[/]  {escape(record.policy)}{advice}  {state_of(record, now_s)}  "
-        f"promise: {promise(record.bounds)}{kept}"
+        f"promise: {escape(record.promised)}{kept}"
     )
 
 
@@ -213,7 +214,8 @@ def _show(record: RunRecord, now_s: float, out: Console) -> None:
         out.print(f"[yellow]{escape(text)}[/]")
     if not last:
         if not record.ended:
-            out.print("no observation yet")
+            of_pipelines = "; the first controller after an installation compiles its models once"
+            out.print("no observation yet" + ("" if record.pipeline.get("attached") else of_pipelines))
         for text in attached_lines(record):
             out.print(escape(text))
         return

@@ -22,9 +22,9 @@ from rich.text import Text
 from sluicegate.cli.out import console
 from sluicegate.cli.status import LATEST_BYTES, attached_lines, failing_lines, headline, held
 from sluicegate.domain.figures import clock, rate, seconds, share
-from sluicegate.report.explained import plain
 from sluicegate.runlog.log_text import changed
-from sluicegate.runlog.run_record import Line, RunRecord, measured_s, read_record
+from sluicegate.runlog.plain_words import plain
+from sluicegate.runlog.run_record import Line, RunRecord, measured_s, own_promises, read_record
 from sluicegate.runlog.runs import find_run
 
 _BLOCKS, _PLAIN = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
@@ -61,6 +61,10 @@ def _lines(record: RunRecord, ramp: str, looks: int) -> Table:
         took, bound_s = [measured_s(tick, what) for tick in ticks], record.bounds.get(what)
         against = f"{seconds(took[-1] if took else None)}" + (f" of {seconds(bound_s)} promised" if bound_s else "")
         table.add_row(f"{what} latency", _coloured(took, bound_s, ramp), against)
+    for name, what, bound_s, took_s in own_promises(record.last):
+        seen = [{(n, w): s for n, w, _, s in own_promises(tick)}.get((name, what)) for tick in ticks]
+        against = f"{seconds(took_s)} of {seconds(bound_s)} promised"
+        table.add_row(escape(f"{name} {what}"), _coloured(seen, bound_s, ramp), against)
     return table
 
 

@@ -7,6 +7,7 @@ is silent they stay, and ``sluicegate_last_tick_seconds`` says so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -15,6 +16,8 @@ from prometheus_client.registry import Collector
 
 from sluicegate.dashboard.history import number
 from sluicegate.dashboard.record import Record
+from sluicegate.runlog.batch_log import DAMAGE
+from sluicegate.runlog.run_record import own_promises
 
 _QUANTILES = {"0.5": "p50_s", "0.95": "p95_s", "0.99": "p99_s"}
 _OF_OPERATORS = {
@@ -51,6 +54,7 @@ def _of_the_run(tick: Mapping[str, Any], record: Record) -> Iterator[Metric]:
     yield _gauge("sluicegate_arrivals_rows_per_second", "Rows that arrive, a second", _one(tick.get("arrivals_per_s")))
     yield _gauge("sluicegate_latency_seconds", "Seconds from source to sink, by quantile", latency)
     yield _gauge("sluicegate_latency_mean_seconds", "Mean seconds from source to sink", _one(sojourn.get("mean_s")))
+    yield from _of_queries(tick)
     promised = [({"of": what}, bound) for what, bound in (control.get("bounds") or {}).items()]
     yield _gauge("sluicegate_promise_seconds", "Seconds of latency promised at most, by what is promised", promised)
     yield _gauge("sluicegate_backlog_rows", "Rows in flight: taken in and not yet out", _one(tick.get("backlog_rows")))
@@ -60,6 +64,18 @@ def _of_the_run(tick: Mapping[str, Any], record: Record) -> Iterator[Metric]:
     yield _gauge("sluicegate_forecast_rows_per_second", "Rows a second expected at the next step", _next(tick))
     looked = "When the controller observed last, in seconds since the epoch"
     yield _gauge("sluicegate_last_tick_seconds", looked, _one(tick.get("at_s")))
+
+
+def _of_queries(tick: Mapping[str, Any]) -> Iterator[Metric]:
+    """For attached queries with a promise of their own."""
+    told = []
+    with suppress(*DAMAGE):  # a line of another version
+        told = own_promises(dict(tick))
+    took = [({"operator": name, "of": what}, took_s) for name, what, _, took_s in told]
+    text = "Seconds from source to sink of a query with its own promise, by what is promised"
+    yield _gauge("sluicegate_query_latency_seconds", text, took)
+    bounds = [({"operator": name, "of": what}, bound_s) for name, what, bound_s, _ in told]
+    yield _gauge("sluicegate_query_promise_seconds", "Seconds of latency that a query promises at most", bounds)
 
 
 def _of_operators(tick: Mapping[str, Any]) -> Iterator[Metric]:

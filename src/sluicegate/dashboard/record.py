@@ -18,6 +18,7 @@ from sluicegate.runlog.batch_log import DAMAGE, Tail
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.joined import joined, neighbours
 from sluicegate.runlog.layout import Layout
+from sluicegate.runlog.plain_words import plain
 from sluicegate.runlog.run_record import of_this_run
 from sluicegate.runlog.runs import driver_lives
 
@@ -26,7 +27,7 @@ Publish = Callable[[str, Document], None]
 DOCUMENTS = ("control", "what_if", "outcome", "failures")
 _KEPT_DECISIONS = 500
 _KEPT_FLEET = 200
-_MAPPINGS = ("running", "operators", "sojourn", "pace_s", "forecast")
+_MAPPINGS = ("running", "operators", "sojourn", "pace_s", "forecast", "own_promises")
 
 
 class Record:
@@ -92,7 +93,7 @@ class Record:
                 self._meet(described_as)
         for file in self._files:
             if (fresh := file.fresh()) is not None:
-                self.documents[file.name] = fresh
+                self.documents[file.name] = fresh = in_words(fresh)
                 if file.name != "outcome" or self.outcome:
                     self._tell(file.name, fresh)
         more = False
@@ -129,7 +130,7 @@ class Record:
         told = number(decision.get("number"))
         # numbered decisions of an older file that is gone are counted too
         self.decisions_made = max(self.decisions_made, int(told)) if told == told else self.decisions_made
-        numbered = {**decision, "number": self.decisions_made}
+        numbered = {**in_words(decision), "number": self.decisions_made}
         self.decisions.append(numbered)
         self._tell("decision", numbered)
 
@@ -139,7 +140,7 @@ class Record:
 
     def _tell(self, kind: str, document: Document) -> None:
         if self.caught_up:
-            self.publish(kind, document)
+            self.publish(kind, in_words(document))
 
 
 class _Lines:
@@ -193,6 +194,22 @@ def tidy(tick: Document) -> Document:
         "operators": {name: {k: v for k, v in one.items() if k != "batch"} for name, one in operators.items()},
         "nodes": [node for node in tick.get("nodes") or [] if isinstance(node, dict)],
     }
+
+
+def in_words(document: Document) -> Document:
+    """A decision, a tick or the plans for other loads with their reasons and refusals in plain words."""
+    found = dict(document)
+    if isinstance(reasons := found.get("reasons"), list):
+        found["reasons"] = [plain(one) if isinstance(one, str) else one for one in reasons]
+    for what in ("refusals", "points"):
+        if isinstance(entries := found.get(what), list):
+            found[what] = [_why_in_words(one) for one in entries]
+    return found
+
+
+def _why_in_words(entry: Any) -> Any:
+    why = entry.get("why") if isinstance(entry, dict) else None
+    return {**entry, "why": plain(why)} if isinstance(why, str) else entry
 
 
 def _running(tick: Document) -> float:

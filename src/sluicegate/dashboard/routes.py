@@ -27,7 +27,7 @@ from sluicegate.dashboard.history import (
     spread_times,
 )
 from sluicegate.dashboard.metrics import metrics_text
-from sluicegate.dashboard.record import Document, Record
+from sluicegate.dashboard.record import Document, Record, in_words
 from sluicegate.dashboard.watching import Watching
 
 _NAMED = 8
@@ -43,7 +43,7 @@ def run_document(record: Record) -> Document:
         "caught_up": record.caught_up,
         "kept_since_s": record.history.first_s,
         "ticks": len(record.history),
-        "tick": record.tick,
+        "tick": None if record.tick is None else in_words(record.tick),
         **record.documents,
         "outcome": record.outcome,
         "over": record.over,

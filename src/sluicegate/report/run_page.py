@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from statistics import fmean
 
-from sluicegate.domain.figures import clock, promise, rate, seconds, share
-from sluicegate.report.explained import plain
+from sluicegate.domain.figures import clock, rate, seconds, share
 from sluicegate.report.page import Frame, page
 from sluicegate.report.run_charts import (
     fleet,
@@ -26,6 +25,7 @@ from sluicegate.report.run_charts import (
 )
 from sluicegate.report.topology_picture import topology_picture
 from sluicegate.runlog.log_text import change_text
+from sluicegate.runlog.plain_words import plain
 from sluicegate.runlog.run_record import Line, RunRecord, measured_s
 
 _SCRIPT = """
@@ -138,7 +138,7 @@ li:target { background: var(--card); } .phone { display: none; }
 def run_page(record: RunRecord) -> str:
     """The whole HTML text."""
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(record.began_s))
-    said = f"{record.policy} decides; promised: {promise(record.bounds)}; {began}, {_length(record)}"
+    said = f"{record.policy} decides; promised: {record.promised}; {began}, {_length(record)}"
     body = [f"<h1>{escape(record.app)} under sluicegate</h1><p>{escape(said)}</p>", _tiles(record), _notes(record)]
     body += [_section("The pipeline", _PICTURE, _both(_topology(record)))]
     if record.ticks:

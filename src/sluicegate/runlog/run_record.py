@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sluicegate.domain.figures import promise
 from sluicegate.errors import BadInput
 from sluicegate.runlog.failures import Failing, read_failures
 from sluicegate.runlog.files import read_if_there
@@ -45,6 +46,7 @@ _TICK = entry(
         "refusals": _refused,
         "nodes": maybe(each(entry({"name": text}, {"cpu": _figure, "memory": _figure, "io": _figure}))),
         "failing": each(text),
+        "own_promises": maybe(by_name(by_name(entry({"bound_s": number}, {"took_s": _figure})))),
     },
 )
 _DECISION = entry(
@@ -76,6 +78,7 @@ _CONTROL = entry(
         "policy": maybe(text),
         "pid": whole,
         "unknown_settings": each(text),
+        "query_slo": maybe(by_name(text)),
     },
 )
 _OUTCOME = entry(
@@ -122,6 +125,13 @@ class RunRecord:
         return {str(what): float(bound) for what, bound in found.items()}
 
     @property
+    def promised(self) -> str:
+        """The promise in words; where queries of an attached application have their own, those too."""
+        told = (self.control.get("query_slo") or {}).items()
+        own = [f"{name} {slo.replace('=', ' <= ')}" for name, slo in told if slo != "none"]
+        return ", ".join([promise(self.bounds)] * bool(self.bounds or not own) + own)
+
+    @property
     def operators(self) -> tuple[str, ...]:
         return tuple(node["name"] for node in self.pipeline["nodes"])
 
@@ -161,8 +171,19 @@ class RunRecord:
     def late(self, tick: Line) -> bool | None:
         """Whether the promise was broken at a tick; ``None`` if no row came out or nothing was promised."""
         seen = [(measured_s(tick, what), bound_s) for what, bound_s in self.bounds.items()]
+        seen += [(took_s, bound_s) for _, _, bound_s, took_s in own_promises(tick)]
         known = [value > bound_s for value, bound_s in seen if value is not None]
         return any(known) if known else None
+
+
+def own_promises(tick: Line) -> list[tuple[str, str, float, float | None]]:
+    """Query, what is bounded, the bound and the latency against it, of queries with a promise of their own."""
+    told = tick.get("own_promises") or {}
+    return [
+        (name, what, float(one["bound_s"]), one.get("took_s"))
+        for name, bounds in told.items()
+        for what, one in bounds.items()
+    ]
 
 
 def measured_s(tick: Line, what: str = "mean") -> float | None:

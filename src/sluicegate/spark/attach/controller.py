@@ -26,7 +26,7 @@ from sluicegate.domain.births import quantile_s
 from sluicegate.errors import BadInput, SluicegateError
 from sluicegate.policy.sharing import shared
 from sluicegate.runlog.batch_log import DAMAGE, Tail, append_line
-from sluicegate.runlog.files import read_if_there, write_whole
+from sluicegate.runlog.files import owner_only_file, read_if_there, write_whole
 from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.plan_file import OperatorPlan
 from sluicegate.runlog.runs import registered
@@ -201,10 +201,23 @@ class AttachController:
             line = {"at_s": round(now_s, 3), "what": said, "executors": ground.executors, "wanted": wanted}
             append_line(self._layout.fleet, json.dumps(line), MOST_LOG_BYTES)
             self._told = (wanted, ground.executors)
-        tick = {**self._tick(now_s, ground, told), **self._topics(now_s), **self._advice(ground)}
+        tick = {**self._tick(now_s, ground, told), **self._own_promises(told)}
+        tick |= {**self._topics(now_s), **self._advice(ground)}
         append_line(self._layout.ticks, json.dumps(tick), MOST_LOG_BYTES)
         if len(told) == 1:
             self._what_if.renew(told[0].state, told[0].state.situation, now_s)
+
+    def _own_promises(self, lanes: list[Lane]) -> dict[str, object]:
+        """For queries with a promise of their own: every bound, and the latency against it."""
+        own = [lane for lane in lanes if lane.query.promised_as in self._options.own_slo and lane.promised]
+        told = {
+            lane.name: {
+                what: {"bound_s": bound_s, "took_s": lane.took_s(what)}
+                for what, bound_s in lane.state.settings.goal.latency_bounds.items()
+            }
+            for lane in own
+        }
+        return {"own_promises": told} if told else {}
 
     def _topics(self, now_s: float) -> dict[str, object]:
         """For queries that read Kafka: the lag by partition, and which partitions are idle or stuck."""
@@ -231,7 +244,9 @@ class AttachController:
         ]
         if len(parts) == 1:
             return parts[0]
-        promised = [lane.observer for lane in lanes if lane.query.promised_as not in self._options.own_slo]
+        # the latency against the common promise is that of the queries which have it; without one, that of all
+        own = self._options.own_slo if self._options.slo else {}
+        promised = [lane.observer for lane in lanes if lane.query.promised_as not in own]
         ages = [age for observer in promised for age in observer.ages]
         rows = sum(weight for _, weight in ages)
         if not any(observer.sojourn for observer in promised):
@@ -305,7 +320,7 @@ def _list(value: object) -> list[object]:
 @contextmanager
 def alone(layout: Layout) -> Iterator[None]:
     """Hold the lock of the folder, so that only one controller decides for an application."""
-    with (layout.folder / "controller.lock").open("a+", encoding="utf-8") as lock:
+    with owner_only_file(layout.folder / "controller.lock").open("a+", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

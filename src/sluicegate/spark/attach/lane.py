@@ -91,6 +91,11 @@ class Lane:
     def running(self) -> int:
         return self.seen.running.get(self.name, 0) if self.seen else 0
 
+    def took_s(self, what: str) -> float | None:
+        """Its latency by what a promise bounds, such as "p95"; ``None`` before it is known."""
+        sojourn = self.seen.sojourn if self.seen else None
+        return None if sojourn is None else getattr(sojourn, f"{what}_s")
+
     @property
     def asked(self) -> int:
         """The processors last requested, which may not be in force yet."""

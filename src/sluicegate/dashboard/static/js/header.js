@@ -7,6 +7,7 @@ const SILENT_AFTER_LOOKS = 4;
 const terms = (control) => {
   if (!control) return "no control file: an older run";
   const bounds = Object.entries(control.bounds ?? {}).map(([what, bound]) => `${what} ≤ ${length(bound)}`);
+  for (const [query, slo] of Object.entries(control.query_slo ?? {})) if (slo !== "none") bounds.push(`${query} ${slo}`);
   return [
     `policy ${control.policy}`,
     bounds.length ? `promises ${bounds.join(", ")}` : "promises nothing",

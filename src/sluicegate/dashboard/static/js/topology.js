@@ -4,7 +4,8 @@ import { DASH, count, level, rate, rows, share } from "./format.js";
 import { frameOf } from "./frame.js";
 
 const MOST_LETTERS = 21;
-const short = (name) => (name.length > MOST_LETTERS ? `${name.slice(0, MOST_LETTERS - 1)}…` : name);
+const MOST_LETTERS_OF_ENDS = 14;  // of a source or sink: its shape is narrower than an operator's
+const short = (name, most = MOST_LETTERS) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
 
 const operatorBox = (box, frame, open) => {
   const { x, y } = frame.corner(box);
@@ -47,7 +48,7 @@ const endBox = (box, frame) => {
     { class: "end", transform: `translate(${x} ${y})`, role: "img", "aria-label": `${box.kind} ${box.name}` },
     svg("title", {}, `${box.kind} ${box.name}`),
     svg("rect", { width, height, rx: height / 2 }),
-    svg("text", { x: width / 2, y: 19 }, short(box.name)),
+    svg("text", { x: width / 2, y: 19 }, short(box.name, MOST_LETTERS_OF_ENDS)),
     figure,
   );
   return { box, group, figure };

@@ -65,11 +65,15 @@ export class WhatIf {
     this.picture = html("div");
   }
 
-  show({ what_if: plan, tick }) {
+  show({ what_if: plan, tick, control }) {
     this.points = plan?.points ?? [];
     this.tick = tick ?? {};
     if (!this.points.length) {
-      this.place.replaceChildren(html("p", { class: "empty" }, "No plans for other loads yet: they come a few looks after the start."));
+      const several = Object.keys(this.tick.operators ?? {}).length > 1 && control && "query_slo" in control;
+      const why = several
+        ? "No plans for other loads: they are made for applications of one query."
+        : "No plans for other loads yet: they come a few looks after the start.";
+      this.place.replaceChildren(html("p", { class: "empty" }, why));
       return;
     }
     if (!this.place.contains(this.slider)) this.place.replaceChildren(this.picture, this.slider, this.ends, this.answer);

@@ -32,7 +32,11 @@ public final class Attachment {
   private static final int MOST_EXECUTORS = 10_000;
 
   /** Settings that are never recorded, such as the password of a cluster's pages. */
-  private static final Pattern SECRET = Pattern.compile("(?i)secret|password|token|credential");
+  private static final Pattern SECRET =
+      Pattern.compile("(?i)secret|passw|passphrase|token|credential|jaas|(?:access|api|private).?key");
+
+  /** The promise of a query is always recorded: its name is the user's, and may be "tokens". */
+  private static final Pattern PROMISE = Pattern.compile("query\\..+\\.slo");
 
   /** The texts that mean yes, as in options.py. */
   private static final Set<String> YES = Set.of("true", "1", "yes");
@@ -396,7 +400,7 @@ public final class Attachment {
     out.put("local", context.isLocal()).put("no_executors", noExecutors).put("started_s", now());
     ObjectNode settings = out.putObject("settings");
     for (var one : context.conf().getAllWithPrefix(KEYS)) {
-      if (!SECRET.matcher(one._1()).find()) {
+      if (PROMISE.matcher(one._1()).matches() || !SECRET.matcher(one._1()).find()) {
         settings.put(one._1(), one._2());
       }
     }

@@ -21,6 +21,9 @@ import scala.xml.Unparsed;
 final class Tab extends SparkUITab {
   private static final DateTimeFormatter CLOCK = DateTimeFormatter.ofPattern("HH:mm:ss").withZone(ZoneId.systemDefault());
   private static final int DECISIONS = 20;
+
+  /** One letter: a browser would break a line between those of ->. */
+  private static final String ARROW = " \u2192 ";
   private static final long OLD_SECONDS = 30;
 
   private Tab(SparkUI ui) {
@@ -98,7 +101,7 @@ final class Tab extends SparkUITab {
     }
     for (JsonNode one : tick.path("refusals")) {
       if (List.of("promise", "trigger").contains(one.path("rule").asText())) {
-        row(out, "Out of reach", one.path("why").asText());
+        row(out, "Out of reach", PlainWords.plain(one.path("why").asText()));
       } else if (one.path("rule").asText().equals("tasks")) {
         row(out, "Left to Spark", one.path("why").asText());
       }
@@ -150,11 +153,11 @@ final class Tab extends SparkUITab {
       JsonNode one = decisions.get(i);
       StringBuilder moves = new StringBuilder();
       one.path("rescales").forEach(move -> moves.append(moves.length() == 0 ? "" : ", ").append(move.path("operator").asText())
-          .append(' ').append(move.path("have").asInt()).append(" -> ").append(move.path("want").asInt()));
+          .append(' ').append(move.path("have").asInt()).append(ARROW).append(move.path("want").asInt()));
       one.path("changes").forEach(move -> moves.append(moves.length() == 0 ? "" : ", ").append(move.path("what").asText())
-          .append(' ').append(move.path("have").asText()).append(" -> ").append(move.path("want").asText()));
+          .append(' ').append(move.path("have").asText()).append(ARROW).append(move.path("want").asText()));
       StringBuilder why = new StringBuilder();
-      one.path("reasons").forEach(reason -> why.append(why.length() == 0 ? "" : "; ").append(reason.asText()));
+      one.path("reasons").forEach(reason -> why.append(why.length() == 0 ? "" : "; ").append(PlainWords.plain(reason.asText())));
       out.append("<tr>");
       cell(out, CLOCK.format(Instant.ofEpochMilli((long) (one.path("at_s").asDouble() * 1e3))));
       cell(out, moves.toString());
