@@ -337,7 +337,7 @@ def test_a_fault_on_the_plans_of_two_queries_leaves_the_third_its_tasks(
     assert tasks == {"by_rule": {PARTITIONS}, "by_node": {PARTITIONS}, "sound": {2}}
     said = (record / "said.jsonl").read_text().splitlines()
     assert [f"tasks of {name} given up" in line for name, line in zip(names, said, strict=False)] == [True, True]
-    assert "sluicegate failed on a plan of it" in _described(record, "by_rule")["left"]
+    assert "a plan that moved it failed" in _described(record, "by_rule")["left"]
     assert _described(record, "sound")["left"] is None
 
 

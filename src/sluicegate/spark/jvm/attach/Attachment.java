@@ -309,7 +309,15 @@ public final class Attachment {
   /** Why no plan moves the tasks of a query; null if plans do. */
   String leftOf(Queries.Query query) {
     String failed = guard.whyGone(Guard.Lever.TASKS, query.name);
-    return failed == null ? query.left : "sluicegate failed on a plan of it (" + Guard.redacted(failed) + ")";
+    return failed == null ? query.left : "a plan that moved it failed (" + Guard.redacted(failed) + ")";
+  }
+
+  /** A query that failed, perhaps because of its plan, is left to Spark when it is started again. */
+  void failed(Queries.Query query, String failure) {
+    String ours = plan.queries().containsKey(query.name) ? Guard.mayBeOurs(failure) : null;
+    if (ours != null) {
+      guard.giveUp(Guard.Lever.TASKS, query.name, ours);
+    }
   }
 
   void ended(String query) {

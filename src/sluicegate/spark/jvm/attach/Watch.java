@@ -201,6 +201,8 @@ final class Watch extends SparkListener {
       if (query != null && query.run.equals(ended.runId().toString())) {
         query.active = false;
         attachment.ended(query.name);
+        attachment.failed(query, ended.exception().getOrElse(() -> ""));
+        query.leftDescribed = attachment.leftOf(query);
         attachment.describe();
       }
     }
