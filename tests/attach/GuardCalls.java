@@ -28,13 +28,17 @@ public final class GuardCalls {
     Guard shared = new Guard("", 600, () -> false);
     List<String> told = new ArrayList<>();
     shared.heardBy(told::add);
-    shared.giveUp(Guard.Lever.TASKS, "one", new IllegalStateException("a plan of it\nwith details"));
-    shared.giveUp(Guard.Lever.TASKS, "one", new IllegalStateException("again"));
+    shared.giveUp(Guard.Lever.TASKS, "one", "a plan of it failed\nwith details");
+    shared.giveUp(Guard.Lever.TASKS, "one", "again");
     System.out.println("one " + shared.has(Guard.Lever.TASKS, "one"));
     System.out.println("other " + shared.has(Guard.Lever.TASKS, "other"));
     told.forEach(line -> System.out.println("told " + line));
-    shared.giveUp(Guard.Lever.TASKS, null, new IllegalStateException("before any query is known"));
+    shared.giveUp(Guard.Lever.TASKS, null, "before any query is known");
     System.out.println("none " + shared.has(Guard.Lever.TASKS, "other"));
+
+    System.out.println("barrier " + Guard.mayBeOurs("An error occurred\n: SparkException: [SPARK-24821]: a chain\n\tat x"));
+    System.out.println("class " + Guard.mayBeOurs("x\njava.lang.ClassNotFoundException: sluicegate.attach.OneByOne\n"));
+    System.out.println("theirs " + Guard.mayBeOurs("java.lang.ClassNotFoundException: com.example.Sink\n\tat sluicegate"));
 
     Guard troubled = new Guard("", 600, () -> false);
     List<String> lines = new ArrayList<>();

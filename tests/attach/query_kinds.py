@@ -361,6 +361,16 @@ def _joined_windows(streams: Streams) -> DataFrame:
     return counted.select("k", F.col("window.start").alias("t"), "n")
 
 
+def _joined_firsts(streams: Streams) -> DataFrame:
+    """Four operators with state in one query: two that leave out duplicates, a join and windows."""
+    left = streams.left().withWatermark("ts", "30 seconds").dropDuplicates(["v", "ts"])
+    right = streams.right().withWatermark("ts", "30 seconds").dropDuplicates(["v", "ts"])
+    right = right.select(F.col("k").alias("k2"), F.col("ts").alias("ts2"))
+    near = "k = k2 and ts2 between ts - interval 3 seconds and ts + interval 3 seconds"
+    counted = left.join(right, F.expr(near)).groupBy("k", F.window("ts", "10 seconds")).agg(F.count("*").alias("n"))
+    return counted.select("k", F.col("window.start").alias("t"), "n")
+
+
 def _shouted(stream: DataFrame) -> DataFrame:
     shout = F.udf(lambda text: text + "!", returnType="string")
     return stream.groupBy(shout("k").alias("k")).agg(F.count("*").alias("n")).select(shout("k").alias("k"), "n")
@@ -533,6 +543,7 @@ KINDS = (
         lambda r: pairs_of(r) == PAIRS and all(x["count"] == 1 for x in r),
     ),
     Kind("join_then_agg", _joined_windows, "append", "parquet", joined_windows_are_exact),
+    Kind("dedup_join_agg", _joined_firsts, "append", "parquet", joined_windows_are_exact),
     Kind(
         "agg_then_agg",
         lambda s: _totals(s.left().withWatermark("ts", "10 seconds")),

@@ -119,5 +119,7 @@ def test_a_foreach_writer_that_leaves_out_what_it_has_had_loses_no_row_of_a_batc
         started(down=True, k=5).awaitTermination(180)
     assert len(list(out.iterdir())) > 1
     assert started(down=False, k=2).awaitTermination(180)
+    (node,) = (one for one in json.loads((record / "pipeline.json").read_text())["nodes"] if one["name"] == "foreach")
+    assert "it writes to foreach" in node["left"]
     written = [key for file in out.iterdir() for key, n in json.loads(file.read_text()) if n == ROWS // KEYS]
     assert sorted(written) == sorted(f"k{key}" for key in range(KEYS))

@@ -364,8 +364,47 @@ def test_a_fault_on_the_plans_of_two_queries_leaves_the_third_its_tasks(
     assert tasks == {"by_rule": {PARTITIONS}, "by_node": {PARTITIONS}, "sound": {2}}
     said = (record / "said.jsonl").read_text().splitlines()
     assert [f"tasks of {name} given up" in line for name, line in zip(names, said, strict=False)] == [True, True]
-    assert "sluicegate failed on a plan of it" in _described(record, "by_rule")["left"]
+    assert "a plan that moved it failed" in _described(record, "by_rule")["left"]
     assert _described(record, "sound")["left"] is None
+
+
+def test_a_query_that_fails_because_its_tasks_are_moved_is_left_to_spark_when_it_is_started_again(
+    spark: SparkSession, source: Path, record: Path, tmp_path: Path
+) -> None:
+    sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    session, rows = spark.newSession(), dict[int, list[Row]]()
+    session.conf.set("spark.sql.shuffle.partitions", "2")  # a barrier stage has a task for each, all at once
+    write_plan(record, {"barrier": {"processors": 1}})
+
+    def write(batch: DataFrame, number: int) -> None:
+        rows[number] = batch.rdd.barrier().mapPartitions(lambda part: part).collect()
+
+    def started() -> StreamingQuery:
+        counts = Streams(session, source).left().groupBy("k").agg(F.count("*").alias("n"))
+        writer = counts.writeStream.outputMode("update").queryName("barrier").foreachBatch(write)
+        return writer.option("checkpointLocation", str(tmp_path / "barrier")).trigger(availableNow=True).start()
+
+    with pytest.raises(StreamingQueryException, match="SPARK-24821"):
+        started().awaitTermination(120)
+    assert until(lambda: "SPARK-24821" in (_described(record, "barrier")["left"] or ""))
+    assert started().awaitTermination(120)
+    assert told([row for batch in rows.values() for row in batch]) == COUNTS
+
+
+@pytest.mark.long
+def test_a_query_whose_end_no_event_told_does_not_count_as_one_that_runs(
+    spark: SparkSession, source: Path, record: Path, tmp_path: Path
+) -> None:
+    settings(spark).set("spark.sluicegate.test.faults", "query=throw")
+    sluicegate.attach(spark, slo="p95=10s", folder=str(record))
+    write_plan(record, {"unheard": {"processors": 2}})
+    assert counted(spark, "unheard", counting(spark, source, "unheard", tmp_path))
+
+    def ended() -> bool:
+        nodes = json.loads((record / "pipeline.json").read_text())["nodes"]
+        return [node["active"] for node in nodes if node["name"] == "unheard"] == [False]
+
+    assert until(ended)
 
 
 def test_a_listing_that_fails_is_tried_again(spark: SparkSession, source: Path, record: Path, tmp_path: Path) -> None:

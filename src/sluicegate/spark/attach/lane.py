@@ -130,7 +130,7 @@ class Lane:
             self.pace_s = round(decision.pace_s.get(self.name, 0.0), 3)
         if not self.movable:
             decision = self._unmoved(decision, self.seen)
-        unkept = (*self._out_of_reach(), *self._overloaded(), *_infeasible(decision))
+        unkept = (*self._out_of_reach(), *self._overloaded(), *_infeasible(decision, self.name))
         self.decision = replace(decision, refusals=(*decision.refusals, *unkept))
         return self.decision
 
@@ -312,9 +312,9 @@ class Lane:
         )
 
 
-def _infeasible(decision: Decision) -> tuple[Refusal, ...]:
+def _infeasible(decision: Decision, name: str) -> tuple[Refusal, ...]:
     """SLOs that no number of processors within the limits meets; the plan in that case comes nearest."""
     if decision.proposal is None or decision.proposal.feasible:
         return ()
     told = [reason for reason in decision.proposal.reasons if "out of reach" in reason]
-    return tuple(Refusal("promise", reason) for reason in told)
+    return tuple(Refusal("promise", reason if name in reason else f"{name}: {reason}") for reason in told)

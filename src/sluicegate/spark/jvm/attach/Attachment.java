@@ -73,6 +73,7 @@ public final class Attachment {
   private volatile String planStamp;
   private volatile double lastCame;
   private Set<String> missing = Set.of();
+  private Set<String> unheard = Set.of();
   private volatile Runnable untab = () -> {};
 
   private Attachment(SparkContext context, String application) throws Exception {
@@ -150,6 +151,7 @@ public final class Attachment {
     guard.fault("attach");
     context.addSparkListener(watch);
     clock.scheduleWithFixedDelay(() -> guard.run("executors", this::recount), 2, 10, TimeUnit.SECONDS);
+    clock.scheduleWithFixedDelay(() -> guard.run("queries", this::recountQueries), 2, 10, TimeUnit.SECONDS);
     guard.run("tab", () -> untab = Tab.attach(this));
   }
 
@@ -313,7 +315,15 @@ public final class Attachment {
   /** Why no plan moves the tasks of a query; null if plans do. */
   String leftOf(Queries.Query query) {
     String failed = guard.whyGone(Guard.Lever.TASKS, query.name);
-    return failed == null ? query.left : "sluicegate failed on a plan of it (" + Guard.redacted(failed) + ")";
+    return failed == null ? query.left : "a plan that moved it failed (" + Guard.redacted(failed) + ")";
+  }
+
+  /** A query that failed, perhaps because of its plan, is left to Spark when it is started again. */
+  void failed(Queries.Query query, String failure) {
+    String ours = plan.queries().containsKey(query.name) ? Guard.mayBeOurs(failure) : null;
+    if (ours != null) {
+      guard.giveUp(Guard.Lever.TASKS, query.name, ours);
+    }
   }
 
   void ended(String query) {
@@ -463,6 +473,7 @@ public final class Attachment {
   private void deleteForgotten() throws Exception {
     for (String name = queries.nextForgotten(); name != null; name = queries.nextForgotten()) {
       folder.delete(name);
+      ended(name);
     }
   }
 
@@ -502,6 +513,26 @@ public final class Attachment {
     absent.removeAll(active);
     absent.stream().filter(missing::contains).forEach(this::left);
     missing = absent;
+  }
+
+  /** Ends queries of whose end no event told, since Spark or we dropped it; one has ended if missing twice in a row. */
+  private void recountQueries() throws Exception {
+    Set<String> gone = new HashSet<>();
+    boolean fresh = false;
+    for (Queries.Query one : queries.all()) {
+      String run = one.run;
+      if (one.active && session != null && running(run) == null) {
+        gone.add(run);
+        if (unheard.contains(run) && queries.ended(one, run)) {
+          ended(one.name);
+          fresh = true;
+        }
+      }
+    }
+    unheard = gone;
+    if (fresh) {
+      describe();
+    }
   }
 
   private scala.collection.immutable.Seq<org.apache.spark.status.api.v1.ExecutorSummary> knownExecutors() {

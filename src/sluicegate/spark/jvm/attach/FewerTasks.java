@@ -45,7 +45,7 @@ public final class FewerTasks extends SparkPlan {
       return new OneByOne(rows).coalesce(tasks, false, places, null);
     } catch (Throwable problem) {
       Guard.passOn(problem);
-      attachment.guard.giveUp(Guard.Lever.TASKS, query, problem);
+      attachment.guard.giveUp(Guard.Lever.TASKS, query, problem.toString());
       return rows;
     }
   }

@@ -7,6 +7,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -28,6 +29,10 @@ final class Guard {
               + "[\\w.-]++[\"']?\\s*(?:[=:]>?|->)\\s*)(?:\\\\+\"[^\"]*\"|\"[^\"]*\"|'[^']*'|[\"']?[^\\s,;&}\\]\"']+)",
           Pattern.CASE_INSENSITIVE);
   private static final Pattern BEARER = Pattern.compile("(\\b(?:Bearer|Basic)\\s+)[A-Za-z0-9+/=._~-]{8,}");
+  private static final Pattern OURS =
+      Pattern.compile(
+          ".*(?:SPARK-24821|OutOfMemoryError"
+              + "|(?:ClassNotFoundException|NoClassDefFoundError|InvalidClassException).*sluicegate).*");
   private static final long SLOW_NANOS = 500_000_000L;
   private static final double SLOW_SHARE = 0.1;
   private static final double FIRST_BATCH_SECONDS = 30;
@@ -98,6 +103,15 @@ final class Guard {
     return (bare ? root.toString() : text).lines().findFirst().orElse("").strip();
   }
 
+  /**
+   * The line of a query's failure that several partitions in one task, or a class of ours, may explain; null if there is
+   * none. SPARK-24821: a barrier stage has as many tasks as the partitions below it.
+   */
+  static String mayBeOurs(String failure) {
+    Matcher found = OURS.matcher(failure);
+    return found.find() ? found.group().replaceFirst("^[:\\s]+", "").strip() : null;
+  }
+
   /** A line for those who read along, no fault. The logger's name, which precedes it, says whose line it is. */
   static void tellOf(String line) {
     LOG.info(redacted(line));
@@ -143,8 +157,8 @@ final class Guard {
   }
 
   /** Disables a lever for one query: what its plans make fail need not fail for others. */
-  void giveUp(Lever lever, String query, Throwable problem) {
-    String why = problem.toString().lines().findFirst().orElse("");
+  void giveUp(Lever lever, String query, String problem) {
+    String why = problem.lines().findFirst().orElse("");
     if (query == null) {
       giveUp(lever, why);
     } else if (goneOf.putIfAbsent(lever + " " + query, why) == null && !over.getAsBoolean()) {

@@ -44,7 +44,7 @@ public final class PlanRule extends Rule<SparkPlan> {
       return moved(plan, attachment, name);
     } catch (Throwable problem) {
       Guard.passOn(problem);
-      attachment.guard.giveUp(Guard.Lever.TASKS, name, problem);
+      attachment.guard.giveUp(Guard.Lever.TASKS, name, problem.toString());
       return plan;
     } finally {
       attachment.guard.timed(Guard.Lever.TASKS, began, attachment.queries.lastSeconds(name));

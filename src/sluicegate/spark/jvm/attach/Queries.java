@@ -125,6 +125,13 @@ final class Queries {
     return query;
   }
 
+  /** Marks a query as ended, unless it has been started again; returns whether it ran until now. */
+  synchronized boolean ended(Query query, String run) {
+    boolean ends = query.active && query.run.equals(run);
+    query.active &= !ends;
+    return ends;
+  }
+
   private void forget(String id, Query query) {
     if (id != null) {
       byId.remove(id, query);

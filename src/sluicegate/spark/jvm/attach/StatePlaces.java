@@ -41,7 +41,7 @@ final class StatePlaces implements PartitionCoalescer, Serializable {
       return placed(attachment, parts, tasks, parent);
     } catch (Throwable problem) {
       Guard.passOn(problem);
-      attachment.guard.giveUp(Guard.Lever.PLACES, query, problem);
+      attachment.guard.giveUp(Guard.Lever.PLACES, query, problem.toString());
       return neighbours(parts, tasks);
     } finally {
       attachment.guard.timed(Guard.Lever.PLACES, began, attachment.queries.lastSeconds(query));

@@ -57,6 +57,7 @@ final class Topics implements Runnable {
   private void look() throws Exception {
     Set<String> names = attachment.queries.all().stream().map(one -> one.name).collect(Collectors.toSet());
     dated.keySet().retainAll(names);
+    problems.keySet().retainAll(names);
     for (String forgotten : known.keySet()) {
       if (!names.contains(forgotten)) {
         KafkaOffsets.close(known.remove(forgotten));

@@ -198,9 +198,10 @@ final class Watch extends SparkListener {
       batch(RunFolder.JSON.readTree(progress.progress().json()));
     } else if (event instanceof StreamingQueryListener.QueryTerminatedEvent ended) {
       Queries.Query query = attachment.queries.byId(ended.id().toString());
-      if (query != null && query.run.equals(ended.runId().toString())) {
-        query.active = false;
+      if (query != null && attachment.queries.ended(query, ended.runId().toString())) {
         attachment.ended(query.name);
+        attachment.failed(query, ended.exception().getOrElse(() -> ""));
+        query.leftDescribed = attachment.leftOf(query);
         attachment.describe();
       }
     }
