@@ -109,7 +109,7 @@ def test_erratum_a_rest_of_one_thread_shares_a_slot_though_the_peak_is_one_threa
     assert Sam().fewest_slots(FOUR, rests) == 1
 
 
-def test_one_bundle_of_a_task_is_mapped_per_sweep() -> None:
+def test_erratum_one_bundle_of_a_task_is_mapped_per_sweep() -> None:
     found = placed([full("B", 2), full("B", 2), full("O", 3)], THREE_BY_TWO)
     assert list(found.slots.values())[:3] == [(("B", 2),), (("O", 3),), (("B", 2),)]
 

@@ -134,6 +134,14 @@ def test_a_relaxed_pipeline_gives_processors_back() -> None:
     assert total(running(VLD, 13.0, [15, 15, 5], 1.5, goal)) < 35
 
 
+def test_erratum_removing_is_the_mirror_of_algorithm_2() -> None:
+    """The paper says "a similar procedure": where the model is right, what stays is what algorithm 2 gives."""
+    stations, have = stations_at(VLD, 13.0), [15, 15, 5]
+    now_s = stations.total_mean_s(np.array(have))
+    _, proposal = Drs().propose(None, running(VLD, 13.0, have, now_s, Goal(mean_s=2.5, relaxed_s=now_s * 1.1)))
+    assert list(proposal.processors.values()) == min_processors(stations, 2.5).tolist()
+
+
 def test_a_model_that_overestimates_does_not_add_where_the_measured_time_asks_for_fewer() -> None:
     """Service of 0.7 s a stage is above T_max by the model; 0.2 s are measured, below T_min."""
     goal = Goal(mean_s=1.0, relaxed_s=0.45)

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from sluicegate.control.settings import Known, policy_for
 from sluicegate.domain import Bundle, Goal, Limits, Operator, Placement, Prediction, Proposal, Situation, Topology
 from sluicegate.domain.figures import rate
@@ -22,6 +24,7 @@ from sluicegate.place.extra_slots import place_with_extra_slots
 from sluicegate.policy.allotment import bundles_of
 from sluicegate.policy.catalogue import policy_entry
 from sluicegate.policy.demand import situation_at, stations_of
+from sluicegate.policy.pace import paced_mean_s
 from sluicegate.policy.settle import settle
 from sluicegate.policy.spread import sustained_per_s
 from sluicegate.policy.vms import VM_SIZES, rent
@@ -98,7 +101,14 @@ def make_plan(
         predicted=predicted,
         cost_per_hour=fleet.cost_per_hour,
         feasible=proposal.feasible and enough and not broken,
-        reasons=(*proposal.reasons, *notes, *placement.reasons, *_strained(predicted, rate_per_s), *broken),
+        reasons=(
+            *proposal.reasons,
+            *notes,
+            *placement.reasons,
+            *_strained(predicted, rate_per_s),
+            *_paced(situation, proposal),
+            *broken,
+        ),
         vm_loads=_loads(topology, placement, min(rate_per_s, predicted.rate_per_s), routing),
         routing=routing,
     )
@@ -208,6 +218,17 @@ def _strained(predicted: Prediction, rate_per_s: float) -> tuple[str, ...]:
     if math.isinf(predicted.sojourn.mean_s):
         return (f"carries {rate(carried, 6)}, exactly the load: no spare capacity, so queues never settle",)
     return ()
+
+
+def _paced(situation: Situation, proposal: Proposal) -> tuple[str, ...]:
+    """The mean with batches at the planned pace: the prediction is of batches that follow each other at once."""
+    longest_s = max(proposal.pace_s.values(), default=0.0)
+    if not longest_s:
+        return ()
+    stations = stations_of(situation)
+    k = np.array([proposal.processors[name] for name in stations.names], dtype=np.int64)
+    mean_s = paced_mean_s(stations, k, proposal.pace_s)
+    return (f"to cost less, batches start at most every {longest_s:.3g} s: then the mean is {mean_s:.4g} s",)
 
 
 def _broken(goal: Goal, predicted: Prediction, cost_per_hour: float) -> tuple[str, ...]:

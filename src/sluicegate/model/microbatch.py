@@ -149,6 +149,7 @@ def mean_sojourn_s(
     return max(mean - costs.commit_s, 0.0)
 
 
+@njit(cache=True)
 def paced_share(rows: float) -> float:
     """w: the length of the waits of paced batches, as rows see it, over the pace T; ``rows`` is x = lambda T.
 

@@ -67,15 +67,23 @@ def choose(
     ledger: SlotLedger, bundle: Bundle, upstream: Collection[str], allowed: Collection[int]
 ) -> tuple[int, str] | None:
     """The slot for one instance among the ``allowed`` VMs, and the rule that chose it; ``None`` if none has room."""
-    rooms = [(vm, ledger.slot_for(vm, bundle)) for vm in ledger.by_room() if vm in allowed]
-    fitting = [(vm, slot) for vm, slot in rooms if slot is not None]
-    apart = [(vm, slot) for vm, slot in fitting if not ledger.hosts[vm][bundle.operator]]
-    beside = next((slot for vm, slot in apart if any(ledger.hosts[vm][name] for name in upstream)), None)
-    if beside is not None:
-        return beside, BESIDE_UPSTREAM
-    if apart and any(hosts[bundle.operator] for hosts in ledger.hosts):
-        return apart[0][1], AWAY_FROM_SIBLINGS
-    return (fitting[0][1], MOST_ROOM) if fitting else None
+    apart = fitting = None
+    for vm in ledger.by_room():
+        hosts = ledger.hosts[vm]
+        sibling = hosts.get(bundle.operator, 0) > 0
+        beside = not sibling and any(hosts.get(name, 0) for name in upstream)
+        # a search for a slot costs most: only where it may change the answer
+        wanted = beside or fitting is None or (apart is None and not sibling)
+        slot = ledger.slot_for(vm, bundle) if wanted and vm in allowed else None
+        if slot is None:
+            continue
+        if beside:
+            return slot, BESIDE_UPSTREAM
+        fitting = slot if fitting is None else fitting
+        apart = slot if apart is None and not sibling else apart
+    if apart is not None and any(hosts[bundle.operator] for hosts in ledger.hosts):
+        return apart, AWAY_FROM_SIBLINGS
+    return None if fitting is None else (fitting, MOST_ROOM)
 
 
 def _why_not(bundle: Bundle, ledger: SlotLedger) -> str:

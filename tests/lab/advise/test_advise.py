@@ -102,6 +102,16 @@ def read(path: Path) -> LoggedApplication:
     return read_application(events(path))
 
 
+def test_a_clock_that_was_set_back_during_the_run_is_no_end_of_the_advice(tmp_path: Path) -> None:
+    """The last batch then ends before the first began; so do parts of a log that are read in another order."""
+    lines = log_lines(seconds=120)
+    middle = next(i for i, line in enumerate(lines) if '"Job ID":60,' in line)
+    (in_order,) = advise(read(written(tmp_path, lines)), Goal(p95_s=5.0))
+    (turned,) = advise(read(written(tmp_path, [*lines[:6], *lines[middle:], *lines[6:middle]])), Goal(p95_s=5.0))
+    assert turned.slot_seconds == pytest.approx(in_order.slot_seconds, rel=0.05)
+    assert turned.law.service_per_s == pytest.approx(PER_S, rel=0.1)
+
+
 def test_the_law_of_the_log_is_found_and_less_keeps_the_promise(tmp_path: Path) -> None:
     (one,) = advise(read(written(tmp_path, log_lines())), Goal(p95_s=5.0))
     assert one.law.service_per_s == pytest.approx(PER_S, rel=0.1)

@@ -142,13 +142,14 @@ def _had(app: LoggedApplication, query: LoggedQuery, load: Load) -> float:
     )
     if not app.cores or app.cores[0][0] > begin:
         held += app.cores[0][1] * (min(app.cores[0][0], end) - begin) if app.cores else 0.0
-    first_s, last_s = query.batches[0].admitted_s, query.batches[-1].ended_s
+    # not those of the first and the last: the clock may have been set back, or the parts of a log be in another order
+    first_s, last_s = min(b.admitted_s for b in query.batches), max(b.ended_s for b in query.batches)
     beside = [
         [b.work_s or 0.0 for b in other.batches if b.ended_s > first_s and b.admitted_s < last_s]
         for other in app.queries
     ]
     all_work = sum(map(sum, beside))
-    return held * (query.work_s / all_work if all_work > 0 else 1 / sum(map(bool, beside)))
+    return held * (query.work_s / all_work if all_work > 0 else 1 / max(sum(map(bool, beside)), 1))
 
 
 def _as_it_was(ages: list[tuple[float, float, float]]) -> Goal:
