@@ -35,9 +35,10 @@ namespace, which is cut off for as long. With `--disk MB` (root) the run's folde
 filled for some seconds; no other disk is ever filled. Where there is a C compiler, a small library is preloaded into
 the driver and all that it starts: it steps their clock, by up to two hours at once, and makes opening, renaming and
 syncing files slow, or lets them fail below the run's folder (no room, read-only, an error of the disk); the machine's
-own clock and disk are left alone. A batch that "fails" at a point raises "no room" there: the operator runs it again
-while everything else goes on. Files keep the machine's times, and executors on a cluster go by its clock, so clocks
-differ between nodes then.
+own clock and disk are left alone. A driver runs out of handles by a lower limit of open files of its Python process;
+that of Java is left alone, as Spark hung there for good when its Python daemon was killed at the same time. A batch
+that "fails" at a point raises "no room" there: the operator runs it again while everything else goes on. Files keep
+the machine's times, and executors on a cluster go by its clock, so clocks differ between nodes then.
 
 Besides the answer, after every run: `verify` finds the folder sound; offsets and commits have no gap; no batch is
 logged as committed twice; what readers have taken, and what interrupted batches left, is deleted; neither drivers nor
@@ -47,7 +48,8 @@ killed it may log a trace before it ends.
 
 What clumsy hands do is a table of tests (`tests/spark/test_clumsy.py`): folders of operators swapped, a checkpoint
 deleted under its query, the folder deleted, moved, linked, copied while it runs, a part or all of it from an old
-backup, the lock file deleted as left over, the plan a folder: each is exact or one line.
+backup, the lock file deleted as left over, the plan a folder: each is exact or one line. What `verify` says of files
+that are swapped, copied, longer, a folder, a loop of links is a table too (`tests/spark/test_verify.py`).
 
 Data that is not as it was: rows that code cannot take are dead letters, or stop their operator with their place
 ([Pipelines on Spark](spark.md)); other columns, types or nulls at a source, late and repeated events are a table of
@@ -142,9 +144,13 @@ def _not_good(lines: Sequence[Line]) -> Iterable[str]:
         return
     yield "## Runs with anything broken\n"
     for line in wrong:
+        since = lines[lines.index(line) + 1 :]
+        again = any(_good(one) for one in since if (one["app"], one["seed"]) == (line["app"], line["seed"]))
         missing = [fault["kind"] for fault in line["faults"] if fault["recovered_s"] is None]
         said = [*line["broken"], *(f"{kind} not recovered from" for kind in missing), line.get("answer_note") or ""]
-        yield f"- {line['app']}, seed {line['seed']}: {'; '.join(text for text in said if text)}"
+        told = "; ".join(text for text in said if text)
+        since_then = " (the same seed again since then: nothing broken)" if again else ""
+        yield f"- {line['app']}, seed {line['seed']}: {told}{since_then}"
 
 
 def _good(line: Line) -> bool:

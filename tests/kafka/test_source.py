@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import SparkSession
 from tests.kafka.producing import Numbers
 
@@ -223,3 +227,33 @@ def test_what_came_while_nothing_ran_is_read_once_and_dated_by_the_broker(story:
 
 def test_k_beyond_the_partitions_is_not_what_a_batch_ran_with(story: Story) -> None:
     assert max(record.processors for record in story.records) <= MORE_PARTITIONS
+
+
+@pytest.mark.long
+def test_a_topic_that_was_made_anew_stops_its_reader_with_one_line(
+    kafka: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = kafka.topic(1)
+    Numbers(kafka, topic, 1).send(100)
+    with start(reading(kafka.address, topic), spark, tmp_path) as running:
+        assert wait_until(lambda: running.read("parse").count() == 100, 90.0, 0.2)
+    kafka.admin.delete_topics([topic])[topic].result(30)
+    assert wait_until(lambda: _made_anew(kafka, topic), 30.0, 0.2)
+    Numbers(kafka, topic, 1).send(10)
+    with start(reading(kafka.address, topic), spark, tmp_path) as running:
+        assert wait_until(lambda: bool(running.stopped), 120.0, 0.2)
+        told = str(running.stopped[NAME])
+        assert sorted(row.id for row in running.read("parse").collect()) == list(range(100))
+    assert "rows are not in Kafka any more" in told
+    assert "from 100 to 10" in told
+    assert "failOnDataLoss" in told
+    assert "\n" not in told
+
+
+def _made_anew(kafka: Broker, topic: str) -> bool:
+    """``False`` while the broker still deletes the old one."""
+    with contextlib.suppress(KafkaException):
+        for made in kafka.admin.create_topics([NewTopic(topic, 1, 1)]).values():
+            made.result(30)
+        return True
+    return False

@@ -13,7 +13,7 @@ import pytest
 from sluicegate.errors import BadInput, EnvironmentLacks
 from sluicegate.lab.chaos.disk import full
 from sluicegate.runlog.layout import Layout
-from sluicegate.runlog.lock import check_free, locked
+from sluicegate.runlog.lock import check_free, kept_free, locked
 
 
 @pytest.fixture
@@ -62,6 +62,18 @@ def test_a_second_process_is_told_who_has_the_folder(tmp_path: Path) -> None:
     with locked(Layout(tmp_path)):
         assert f"already (process {os.getpid()})" in refused(tmp_path)
     locked(Layout(tmp_path)).close()
+
+
+@pytest.mark.parametrize("ran", [False, True])
+def test_no_pipeline_starts_in_a_folder_that_is_being_repaired(tmp_path: Path, ran: bool) -> None:
+    if ran:
+        locked(Layout(tmp_path)).close()
+    with kept_free(tmp_path):
+        assert "stop it, or choose another folder" in refused(tmp_path)
+    with locked(Layout(tmp_path)), pytest.raises(BadInput, match="a pipeline runs in"), kept_free(tmp_path):
+        pass
+    with kept_free(tmp_path):
+        pass
 
 
 def test_a_lock_file_deleted_as_left_over_lets_no_second_pipeline_in(tmp_path: Path) -> None:

@@ -123,6 +123,7 @@ def test_an_old_backup_of_the_whole_goes_on_from_there_and_of_a_part_is_refused(
         (folder / part).rename(kept)
         shutil.copytree(early / part, folder / part)
         assert "restore" in refused(spark, folder), part
+        assert not verify(folder).sound, part
         shutil.rmtree(folder / part)
         kept.rename(folder / part)
     shutil.rmtree(folder)

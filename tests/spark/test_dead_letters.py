@@ -180,3 +180,31 @@ def test_dead_letters_are_refused_where_no_row_can_be_told_from_another() -> Non
 def test_a_column_that_dead_letters_need_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     taken = by_row(lambda row: {"dead_row": "x"}, "dead_row string")
     assert "need column 'dead_row': rename yours" in refused(spark, parsing(taken), tmp_path)
+
+
+def test_a_write_gets_the_columns_of_its_stream_and_is_called_again_for_a_batch_that_has_no_rows_any_more(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """It stored rows of code that was wrong, and failed; the mended code has none: those rows have to go."""
+    stored: dict[int, list[dict[str, Any]]] = {}
+
+    def write(batch: DataFrame, number: int) -> None:
+        assert batch.columns == ["id"]
+        stored[number] = [row.asDict() for row in batch.collect()]
+        if stored[number]:
+            raise ConnectionError("the database hung up after it had stored the batch")
+
+    def started(function: Any) -> Running:
+        pipeline = Pipeline("mended")
+        lines = pipeline.source("lines", "text string")
+        pipeline.sink("out", pipeline.operator("parse", function, lines, dead_letters=True), write=write, keep=False)
+        return start(pipeline, spark, tmp_path, retry_for_s=0.0)
+
+    with started(functions()["rows"]) as running:
+        running.feed("lines").append(texts(1, 9))
+        with pytest.raises(OperatorFailed, match="hung up"):
+            running.drain()
+    assert [row["id"] for row in stored[0]] == good(1, 9)
+    with started(by_row(lambda row: None, "id long")) as running:
+        running.drain()
+    assert stored == {0: []}

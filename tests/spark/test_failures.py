@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ from pyspark.errors import StreamingQueryException
 
 from sluicegate.spark.pipeline.failures import Failure, Fault, OperatorFailed, failure_of, told
 from sluicegate.spark.pipeline.recovery import Recovery
+from sluicegate.spark.session import spark_is_gone
 
 OURS = """An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
   File "clientserver.py", line 644, in _call_proxy
@@ -128,6 +131,43 @@ Caused by: java.io.FileNotFoundException: File file:/runs/shop/edges/lines/data/
 \tat org.apache.hadoop.fs.RawLocalFileSystem.open(RawLocalFileSystem.java:545)
 """
 )
+
+
+LOST = """[STREAM_FAILED] Query [id = 1] terminated with exception: [KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED] \
+Some data may have been lost because they are not available in Kafka any more;
+either the data was aged out by Kafka or the topic may have been deleted before all the data in the
+topic was processed.
+If you don't want your streaming query to fail on such cases, set the source option failOnDataLoss to false.
+Reason:
+Partition orders-0 offset was changed from 90 to 12.
+"""
+
+
+def test_a_topic_that_was_made_anew_is_neither_the_code_nor_a_service_that_is_away() -> None:
+    """Spark plans a batch up to the smaller offset and never gets over it: trying on for ever would not help."""
+    found = failure_of(StreamingQueryException(message=LOST + SPARKS), Path("/runs/shop"))
+    assert found == Failure(
+        "rows are not in Kafka any more (Partition orders-0 offset was changed from 90 to 12)", Fault.GONE
+    )
+    assert "failOnDataLoss" in str(OperatorFailed("read", 7, found.why, found.fault))
+
+
+class Unheard:
+    """A session whose Java process runs, and no socket to it opens."""
+
+    def __init__(self, problem: OSError) -> None:
+        self.sparkContext, self._gateway, self.proc, self._problem = self, self, None, problem
+
+    @property
+    def _jsc(self) -> object:
+        raise self._problem
+
+
+def test_too_many_open_files_do_not_mean_that_java_has_ended() -> None:
+    """The pipeline would end; instead its operators run again once there are handles."""
+    told = [spark_is_gone(Unheard(OSError(n, os.strerror(n)))) for n in (errno.EMFILE, errno.ECONNREFUSED)]  # type: ignore[arg-type]
+    assert told[0] is None
+    assert "does not answer" in str(told[1])
 
 
 @pytest.mark.parametrize(

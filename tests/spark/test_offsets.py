@@ -8,10 +8,12 @@ import pytest
 from sluicegate.spark.edges.offsets import (
     batch_range,
     between_batches,
+    check_checkpoint_files,
     committed,
     ends,
     last_batch,
     last_committed,
+    offset_of,
     only_timers,
     state_partitions,
     strays,
@@ -119,3 +121,29 @@ def test_a_batch_planned_behind_a_gap_is_a_stray_and_one_that_comes_next_is_not(
     assert strays(tmp_path) == [tmp_path / "offsets" / "5", tmp_path / "offsets" / "6"]
     commit(tmp_path, 5)
     assert strays(tmp_path) == []
+
+
+def test_offsets_that_were_swapped_copied_or_hold_a_line_twice_are_refused(tmp_path: Path) -> None:
+    """The batch of which they are would be read twice."""
+    (tmp_path / "metadata").write_text('{"id":"7b0e1f3a-0c3b-4b61-9a55-1b5f6f0d8f10"}')
+    for name in ("offsets", "commits"):
+        (tmp_path / name).mkdir()
+    texts = [f'v1\n{{"batchTimestampMs":{batch}}}\n{offset_of("rows", batch + 1)}' for batch in range(4)]
+
+    def told(*written: str) -> str:
+        for batch, text in enumerate(written):
+            (tmp_path / "offsets" / str(batch)).write_text(text)
+        try:
+            check_checkpoint_files(tmp_path)
+        except EdgeSpoiled as problem:
+            return str(problem)
+        return ""
+
+    for batch in range(3):
+        (tmp_path / "commits" / str(batch)).write_text("v1\n{}")
+    line = texts[3].splitlines()[-1]
+    assert told(*texts) == ""
+    assert "offsets/3 does not follow that of batch 2" in told(*texts[:3], f"{texts[3]}\n{line}")
+    assert "offsets/3 is a copy of that of batch 2" in told(*texts[:3], texts[2])
+    assert "offsets/2 does not follow that of batch 1" in told(texts[0], texts[2], texts[1], texts[3])
+    assert told(*texts[:3], texts[3].replace(line, texts[2].splitlines()[-1])) == "", "a batch without rows"

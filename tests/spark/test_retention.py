@@ -189,6 +189,39 @@ def test_a_sink_that_only_writes_from_now_on_or_did_until_now_is_refused_and_oth
     check_same(layout, graph("1d" if before else False))
 
 
+def test_a_write_that_is_added_would_miss_rows_and_is_refused_once_there_are_any(tmp_path: Path) -> None:
+    def graph(write: bool) -> RunningGraph:
+        pipeline = Pipeline("p")
+        stream = pipeline.operator("a", lambda f: f, pipeline.source("lines", "id long"))
+        pipeline.sink("s", stream, write=(lambda batch, number: None) if write else None)
+        return RunningGraph.of(pipeline, fused(pipeline, True))
+
+    layout = Layout(tmp_path)
+    layout.description.write_text(graph(False).to_json(), encoding="utf-8")
+    check_same(layout, graph(True))
+    (layout.checkpoint("a") / "offsets").mkdir(parents=True)
+    (layout.checkpoint("a") / "offsets" / "0").touch()
+    check_same(layout, graph(False))
+    with pytest.raises(BadInput, match=r"the sinks of a changed: [^\n]+ never be given to `write`; [^\n]+ new folder$"):
+        check_same(layout, graph(True))
+
+
+def test_a_folder_whose_description_is_missing_is_refused_for_other_operators(tmp_path: Path) -> None:
+    def graph(operator: str) -> RunningGraph:
+        pipeline = Pipeline("p")
+        pipeline.sink("s", pipeline.operator(operator, lambda f: f, pipeline.source("lines", "id long")))
+        return RunningGraph.of(pipeline, fused(pipeline, True))
+
+    layout = Layout(tmp_path)
+    check_same(layout, graph("b"))
+    (layout.checkpoint("a") / "offsets").mkdir(parents=True)
+    check_same(layout, graph("b"))
+    (layout.checkpoint("a") / "offsets" / "0").touch()
+    check_same(layout, graph("a"))
+    with pytest.raises(BadInput, match=r"pipeline.json is missing, and a ran there, which this pipeline does not have"):
+        check_same(layout, graph("b"))
+
+
 HOUR_S, KEPT_S = 3600.0, 60.0
 SHOP = RunningGraph(
     "shop", ("rows",), (Node("count", ("rows",), ("counts",), False, 1, True, None),), ("rows",), {"rows": KEPT_S}
@@ -211,6 +244,21 @@ def test_a_clock_that_is_wrong_for_a_while_deletes_no_rows(tmp_path: Path) -> No
     for elapsed_s, wrong_s in ((0.0, 0.0), (2.0, HOUR_S), (30.0, HOUR_S), (31.0, 0.0), (32.0, -HOUR_S), (33.0, 0.0)):
         retention.clean(ALL_TAKEN, 1001.0 + elapsed_s + wrong_s, elapsed_s)
         assert edge.numbers() == [0, 1, 2]
+
+
+def test_a_clock_that_is_wrong_at_the_start_deletes_no_rows_and_rows_of_a_long_pause_leave_in_time(
+    tmp_path: Path,
+) -> None:
+    """A machine that starts with a wrong date runs the pipeline before it has asked for the time."""
+    edge = _published_at(tmp_path, 1000.0, 1000.5, 1001.0)
+    retention, stays_s = Retention(Layout(tmp_path), SHOP), 2.0 * KEPT_S
+    for elapsed_s in (0.0, 2.0, 50.0):
+        retention.clean(ALL_TAKEN, 1e9, elapsed_s)
+        assert edge.numbers() == [0, 1, 2]
+    resumed = Retention(Layout(tmp_path), SHOP)
+    for elapsed_s, left in ((0.0, [0, 1, 2]), (stays_s - 2.0, [0, 1, 2]), (stays_s, [2])):
+        resumed.clean(ALL_TAKEN, 1001.0 + HOUR_S + elapsed_s, elapsed_s)
+        assert edge.numbers() == left
 
 
 def test_a_clock_that_was_put_right_lets_rows_expire(tmp_path: Path) -> None:

@@ -52,3 +52,17 @@ def read_if_there(path: Path, errors: str = "strict") -> str | None:
 def _at_once(path: str, flags: int) -> int:
     """Open without waiting: a pipe in place of a file reads as empty, where it would keep the reader for ever."""
     return os.open(path, flags | os.O_NONBLOCK)
+
+
+def numbered(folder: Path) -> list[int]:
+    """The numbers of the files ``NUMBER.json`` in a folder, in order; none if there is no such folder.
+
+    Any other failure is raised: ``Path.glob`` may pass over a folder that cannot be listed at the moment, as if it were
+    empty, and what the files in it name would be deleted as left over.
+    """
+    try:
+        names = [path.name for path in folder.iterdir()]
+    except FileNotFoundError:
+        return []
+    stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+    return sorted(int(stem) for stem in stems if stem.isdecimal())

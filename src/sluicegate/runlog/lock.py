@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
@@ -118,6 +119,21 @@ def check_free(folder: Path) -> None:
     handle = _take_folder(None, layout.folder, fcntl.LOCK_SH)
     if handle is not None:
         os.close(handle)
+
+
+@contextlib.contextmanager
+def kept_free(folder: Path) -> Iterator[None]:
+    """Like ``check_free``, and no pipeline starts in the folder meanwhile. Nothing is written: the disk may be full."""
+    check_free(folder)
+    layout = Layout(folder.absolute())
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):
+            lock = held.enter_context(layout.lock.open("r", encoding="utf-8"))
+            _take(lock, layout.folder, fcntl.LOCK_SH)
+        handle = _take_folder(None, layout.folder, fcntl.LOCK_SH)
+        if handle is not None:
+            held.callback(os.close, handle)
+        yield
 
 
 def _take(lock: TextIOWrapper, folder: Path, how: int) -> None:

@@ -9,6 +9,7 @@ jar's classes that read edges and place tasks are needed.
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import re
@@ -79,6 +80,8 @@ _authenticates = False
 ELSEWHERE: Mapping[str, str] = {"spark.jars": JAR, "spark.driver.extraClassPath": JAR}
 _ANSWERS_WITHIN_S = 5.0
 _ENDS_WITHIN_S = 2.0
+_NO_HANDLE = (errno.EMFILE, errno.ENFILE)
+"""This process, or the machine, has too many files open for another socket to Java."""
 _STANDALONE = "spark://"
 
 
@@ -211,6 +214,8 @@ def spark_is_gone(spark: SparkSession) -> EnvironmentLacks | None:
         context = spark.sparkContext._jsc
         stopped = context is None or context.sc().isStopped()
     except (Py4JError, OSError) as problem:
+        if isinstance(problem, OSError) and problem.errno in _NO_HANDLE:  # it cannot be asked, and runs
+            return None
         # a killed process stops answering slightly before the system reports its exit code
         return _ended(process, _ENDS_WITHIN_S) or EnvironmentLacks(
             f"Spark's driver process (Java) does not answer ({type(problem).__name__}): start again in the same "

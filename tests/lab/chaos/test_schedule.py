@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import subprocess
 import sys
 from itertools import islice
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -15,6 +17,7 @@ from chaos_page import reliability_page
 from sluicegate.cli.app import run
 from sluicegate.errors import BadInput
 from sluicegate.lab.chaos.faults import FAULTS, chosen
+from sluicegate.lab.chaos.handles import out_of_handles
 from sluicegate.lab.chaos.schedule import schedule
 from sluicegate.lab.chaos.spoiling import WAYS, Spoiled
 from sluicegate.runlog.fault_point import FAILS, POINTS, VARIABLE, fault_point
@@ -33,6 +36,25 @@ def test_faults_of_executors_need_a_cluster_and_unknown_ones_are_refused() -> No
         chosen("driver,executor", cluster=False)
     with pytest.raises(BadInput, match="no fault 'flood': there is nothing, python-worker"):
         chosen("flood", cluster=False)
+
+
+def test_a_process_without_handles_opens_nothing_for_a_while_and_keeps_what_it_has_open() -> None:
+    code = "import os,sys\nfor line in sys.stdin:\n try:\n  os.close(os.open('/dev/null', 0))\n"
+    code += "  print('opened', flush=True)\n except OSError as problem: print(problem.errno, flush=True)\n"
+    words = [sys.executable, "-c", code]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def told(goes_in: IO[str] = process.stdin, comes_out: IO[str] = process.stdout) -> str:
+            print("go", file=goes_in, flush=True)
+            return comes_out.readline().strip()
+
+        assert told() == "opened"
+        with out_of_handles([process.pid]):
+            assert told() == str(errno.EMFILE)
+        assert told() == "opened"
+        process.stdin.close()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -101,9 +123,12 @@ def test_the_page_has_every_figure_from_the_lines_and_tells_of_runs_that_are_not
         "answer_exact": False,
         "answer_note": "'a': 1 instead of 4",
     }
-    page = reliability_page([sound, wrong])
+    page = reliability_page([{**sound, "seed": 2}, wrong])
     assert "3 faults in 2 runs of 1 applications" in page
     assert "| driver | SIGKILL of the driver (Python), started again | 2 | 14.0 s | 20.0 s |" in page
     assert "3 rows lost" in page
     assert "- shop, seed 2: node not recovered from; 'a': 1 instead of 4" in page
+    assert "nothing broken" not in page
+    page = reliability_page([wrong, sound, {**sound, "seed": 2}])
+    assert "instead of 4 (the same seed again since then: nothing broken)" in page
     assert "seed 1:" not in page

@@ -47,6 +47,20 @@ def test_a_feed_that_is_opened_again_goes_on_after_the_last_table(edge: FolderEd
     assert edge.need(2).rows_after == 6
 
 
+def test_the_output_of_an_operator_is_not_fed_and_nothing_of_it_is_deleted(tmp_path: Path) -> None:
+    """Its next batch would find its number taken, and publish nothing; what it has written would be swept."""
+    for name in ("rows", "counts"):
+        FolderEdge(tmp_path / "edges" / name).create(SCHEMA)
+    written = tmp_path / "edges" / "counts" / "data" / "0-1f2e"
+    written.mkdir()
+    nodes = [{"name": "count", "writes": ["counts"]}]
+    (tmp_path / "pipeline.json").write_text(json.dumps({"sources": ["rows"], "nodes": nodes}))
+    with pytest.raises(BadInput, match="edge 'counts' is written by operator 'count': feed a source, there is rows"):
+        Feed(tmp_path / "edges" / "counts")
+    assert written.exists()
+    Feed(tmp_path / "edges" / "rows").append(rows(0, 1))
+
+
 def test_columns_that_are_not_the_sources_are_refused_and_nothing_is_published(edge: FolderEdge) -> None:
     feed = Feed(edge.folder)
     for wrong in (pa.table({"id": [1]}), rows(0, 1).rename_columns(["ID", "at"]), rows(0, 1).select(["at", "id"])):

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -63,6 +66,36 @@ def test_a_manifest_that_names_a_file_outside_its_edge_is_refused_and_nothing_is
     edge.clean(1)
     assert homes(edge) == {"1-x"}, "by its number"
     assert (edge.folder / "edge.json").exists()
+
+
+def test_an_edge_begun_by_a_start_that_was_given_up_begins_where_its_writer_is_by_now(edge: FolderEdge) -> None:
+    for number in (5, 5, 9):
+        edge.begin_after(number, 1.0)
+        assert [one.number for one in edge.whole()] == [number]
+    publish(edge, 10)
+    edge.begin_after(9, 2.0)
+    assert [one.number for one in edge.whole()] == [9, 10]
+
+
+def test_a_folder_that_cannot_be_listed_is_not_taken_for_an_empty_one(
+    edge: FolderEdge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``Path.glob`` passes over it, and a sweep would delete all rows as named by no manifest."""
+    publish(edge, 0)
+    (edge.folder / "newest").unlink()
+
+    def refused(path: object = ".") -> Any:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "scandir", refused)
+    monkeypatch.setattr(os, "listdir", refused)
+    with pytest.raises(PermissionError):
+        edge.numbers()
+    with pytest.raises(PermissionError):
+        edge.newest()
+    monkeypatch.undo()
+    assert edge.numbers() == [0]
+    assert FolderEdge(edge.folder / "none").numbers() == []
 
 
 def test_rows_are_counted_on_from_manifest_to_manifest_also_after_cleaning(edge: FolderEdge) -> None:

@@ -56,6 +56,12 @@ FAULTS: tuple[ChaosFault, ...] = (
     ChaosFault("stop-storm", "driver told to stop 10 to 40 times at once", harm.stop_often),
     ChaosFault("full-disk", "no room on the disk for some seconds", harm.fill_disk, often=3),
     ChaosFault("out-of-files", "room on the disk, but no inode left, for some seconds", harm.use_up_files, often=3),
+    ChaosFault(
+        "out-of-handles",
+        "the driver (Python) can open no file and no socket for some seconds",
+        harm.use_up_handles,
+        often=3,
+    ),
     ChaosFault("failing-disk", "files cannot be made, renamed or synced for some seconds", harm.fail_disk, often=4),
     ChaosFault("slow-disk", "every file takes up to 0.4 s longer for some seconds", harm.slow_disk, often=3),
     ChaosFault("clock-step", "the driver's clock stepped by up to two hours, forth or back", harm.step_clock, often=4),

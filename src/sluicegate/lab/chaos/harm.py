@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sluicegate.lab.chaos.disk import full, is_small, out_of_files
+from sluicegate.lab.chaos.handles import out_of_handles
 from sluicegate.lab.chaos.hurt import failed, slowed, stepped
 from sluicegate.lab.chaos.processes import (
     Process,
@@ -165,6 +166,14 @@ def use_up_files(victim: Victim, rng: random.Random) -> str | None:
     with out_of_files(victim.layout.folder):
         time.sleep(pause_s)
     return f"no file can be made for {pause_s:.1f} s"
+
+
+def use_up_handles(victim: Victim, rng: random.Random) -> str:
+    """Let the driver open neither file nor socket for some seconds; Spark's own Java process can hang for good then."""
+    pause_s = rng.uniform(*_FULL_S)
+    with out_of_handles([victim.driver.pid]):
+        time.sleep(pause_s)
+    return f"no file or socket opens for {pause_s:.1f} s"
 
 
 def fail_disk(victim: Victim, rng: random.Random) -> str | None:

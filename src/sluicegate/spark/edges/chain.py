@@ -5,7 +5,8 @@ show that the newest of them is gone, nor whether an old one was deleted by us o
 overwritten in place, after a publication and before a deletion, without an fsync: one that a power failure lost, or
 that is torn, is ignored, and the manifests alone count.
 
-The checks need no Spark. Each raises ``EdgeSpoiled`` with one line for the first fault it finds.
+The checks need no Spark. Each raises ``BadInput`` with one line for the first fault it finds, ``EdgeSpoiled`` where a
+manifest is missing.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import zlib
 from pathlib import Path
 
+from sluicegate.errors import BadInput
 from sluicegate.spark.edges.edge import DurableEdge
 from sluicegate.spark.edges.spoiled import manifest_spoiled
 
@@ -54,3 +56,24 @@ def check_reader(edge: DurableEdge, reader: str, first: int) -> None:
     newest = manifests[-1].number if manifests else -1
     if first > newest + 1:
         raise manifest_spoiled(edge.folder, first - 1, f"is missing, and operator {reader!r} has read it")
+    if not edge.serves(first):
+        raise BadInput(
+            f"operator {reader!r} has read {edge.folder.name!r} up to manifest {first}, and the edge does not go on "
+            f"there: restore both in {_run_of(edge)}, or start in a new folder"
+        )
+
+
+def check_same_run(edge: DurableEdge, writer: str, planned: int | None) -> None:
+    """Check that ``writer`` goes on where its output ends; ``planned`` is the last batch of its checkpoint."""
+    newest = edge.newest()
+    seen, asked = newest.number if newest else -1, planned if planned is not None else -1
+    if not asked - 1 <= seen <= asked:
+        raise BadInput(
+            f"operator {writer!r}: its checkpoint is at batch {asked}, its output at {seen}: they do not belong "
+            f"together; restore both in {_run_of(edge)}, or start in a new folder"
+        )
+
+
+def _run_of(edge: DurableEdge) -> Path:
+    """The folder of the pipeline that an edge is in."""
+    return edge.folder.parents[1]

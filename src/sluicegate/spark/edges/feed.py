@@ -6,13 +6,14 @@ Several feeds of one source take turns: each table gets a number of its own.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import json
 import os
 import shutil
 import time
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +22,8 @@ import pyarrow.parquet as pq
 
 from sluicegate.domain.births import Births
 from sluicegate.errors import BadInput, EnvironmentLacks
+from sluicegate.runlog.files import read_if_there
+from sluicegate.runlog.layout import Layout
 from sluicegate.runlog.plan_file import MOST_BEHIND
 from sluicegate.spark.edges.backlog import Backlog
 from sluicegate.spark.edges.file_sums import sums_of
@@ -37,6 +40,7 @@ class Feed:
 
     def __init__(self, folder: Path, readers: tuple[Path, ...] = (), most_behind: int = MOST_BEHIND) -> None:
         """``readers`` are the checkpoints of the source's readers; ``append`` blocks while they are too far behind."""
+        _check_is_a_source(folder.absolute())
         self._edge = FolderEdge(folder)
         self._backlog, self._most_behind = Backlog(self._edge, readers), most_behind
         _ = self._edge.schema_json  # fails at once if there is no such edge
@@ -86,7 +90,7 @@ class Feed:
         )
         return (DataFile(path, table.num_rows, *sums_of(self._edge.folder / path)),)
 
-    @contextmanager
+    @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
         """Hold the writers' lock, with ``_next`` at the first free number."""
         try:
@@ -133,6 +137,24 @@ class Feed:
                     f"source {self._edge.folder.name!r}: column {name!r} is NOT NULL, and row {row} of the table has "
                     "none: nothing published; give a value, or declare the column without NOT NULL"
                 )
+
+
+def _check_is_a_source(folder: Path) -> None:
+    """Refuse an edge that an operator writes: tables would take the numbers of its batches, which would then be lost.
+
+    Already opening a feed there would delete what the operator has not published yet.
+    """
+    writers: dict[str, str] = {}
+    sources: list[str] = []
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, IndexError):  # no pipeline's, or not readable
+        described = json.loads(read_if_there(Layout(folder.parents[1]).description) or "{}")
+        sources = [str(source) for source in described["sources"]]
+        writers = {str(stream): str(node["name"]) for node in described["nodes"] for stream in node["writes"]}
+    if folder.parent.name == "edges" and folder.name in writers:
+        raise BadInput(
+            f"edge {folder.name!r} is written by operator {writers[folder.name]!r}: feed a source, there is "
+            f"{', '.join(sources) or 'none'}"
+        )
 
 
 def _told(schema: pa.Schema) -> str:

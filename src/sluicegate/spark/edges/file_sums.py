@@ -6,6 +6,7 @@ same in Python, for feeds and for checks of a folder without Spark.
 
 from __future__ import annotations
 
+import stat
 import zlib
 from pathlib import Path
 
@@ -36,9 +37,12 @@ def check_size(edge: Path, number: int, file: DataFile) -> int:
     if in_topic(file.path):
         return 0
     try:
-        size = (edge / file.path).stat().st_size
-    except FileNotFoundError:
+        found = (edge / file.path).stat()
+    except (FileNotFoundError, NotADirectoryError):
         raise data_spoiled(edge, number, file.path, "is missing") from None
+    if stat.S_ISDIR(found.st_mode):
+        raise data_spoiled(edge, number, file.path, "is a folder")
+    size = found.st_size
     if file.size is not None and size != file.size:
         raise data_spoiled(edge, number, file.path, f"has {size} bytes, {file.size} were written")
     return size

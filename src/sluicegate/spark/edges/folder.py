@@ -25,7 +25,7 @@ from typing import Any
 
 from sluicegate.domain.births import Births
 from sluicegate.errors import BadInput
-from sluicegate.runlog.files import owner_only_folder, read_if_there, write_whole
+from sluicegate.runlog.files import numbered, owner_only_folder, read_if_there, write_whole
 from sluicegate.spark.edges.chain import read_mark, write_mark
 from sluicegate.spark.edges.manifest import DataFile, Manifest
 from sluicegate.spark.edges.seal import opened, sealed, unsealed
@@ -101,6 +101,8 @@ class FolderEdge:
             _columns(json.dumps(read))
             if read.keys() - {"type", "fields", "sum"}:
                 raise ValueError("was changed after it was written")
+        except IsADirectoryError as problem:
+            raise file_spoiled(f"edge {self.folder.name!r}", path, "is a folder") from problem
         except (ValueError, KeyError, TypeError) as problem:
             told = "is no text" if isinstance(problem, UnicodeError) else problem.args[0]
             what = told if isinstance(problem, ValueError) else "holds no columns"
@@ -126,6 +128,8 @@ class FolderEdge:
         try:
             text = read_if_there(self.manifest_path(number))
             found = None if text is None else Manifest.from_json(text)
+        except IsADirectoryError as problem:
+            raise manifest_spoiled(self.folder, number, "is a folder") from problem
         except ValueError as problem:
             what = "is no text" if isinstance(problem, UnicodeError) else str(problem)
             raise manifest_spoiled(self.folder, number, what) from problem
@@ -176,16 +180,21 @@ class FolderEdge:
         return manifest
 
     def begin_after(self, number: int, at_s: float) -> None:
-        """Start an edge that its writer did not have before: its first batch is the one after ``number``."""
-        if self.numbers():
+        """Start an edge that its writer did not have before: its first batch is the one after ``number``.
+
+        A start that was given up may have begun it after an earlier batch.
+        """
+        begun = self.numbers()
+        if begun and begun[-1] >= number:
             return
         write_mark(self._oldest, number)
         write_whole(self.manifest_path(number), Manifest(number, (), 0, Births(), at_s).to_json())
+        for earlier in begun:
+            self.manifest_path(earlier).unlink()
 
     def numbers(self) -> list[int]:
         """Numbers of all manifests, in order. Lists the folder: for start-up and cleaning, never for a batch."""
-        found = (path.stem for path in (self.folder / "manifests").glob("*.json"))
-        return sorted(int(stem) for stem in found if stem.isdigit())
+        return numbered(self.folder / "manifests")
 
     def newest(self) -> Manifest | None:
         numbers = self.numbers()

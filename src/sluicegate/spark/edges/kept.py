@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from sluicegate.errors import BadInput
 from sluicegate.runlog.files import read_if_there
 from sluicegate.runlog.layout import Layout
+from sluicegate.spark.edges.edge import DurableEdge
 from sluicegate.spark.edges.file_sums import check_size
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.manifest import Manifest
@@ -67,7 +68,7 @@ def exact_paths(spark: SparkSession) -> DataFrameReader:
     return literal.option("ignoreCorruptFiles", "false").option("ignoreMissingFiles", "false")
 
 
-def schema_of(edge: FolderEdge) -> StructType:
+def schema_of(edge: DurableEdge) -> StructType:
     """The columns of an edge as Spark's types, from the JSON it was made with."""
     try:
         return StructType.fromJson(json.loads(edge.schema_json))

@@ -104,6 +104,8 @@ def check_checkpoint_files(checkpoint: Path) -> None:
             _check_lines(checkpoint, path)
     if planned is not None:
         ends(checkpoint, planned)
+        for batch in {number for number in (planned, finished) if number is not None}:
+            _check_follows(checkpoint, batch)
         _check_lines(checkpoint, checkpoint / "metadata", header=False)
         _check_id(checkpoint)
 
@@ -123,6 +125,33 @@ def _check_lines(checkpoint: Path, path: Path, header: bool = True) -> None:
             raise ValueError("only a version")
     except (ValueError, RecursionError) as problem:
         raise _spoiled(checkpoint, path, "is torn or overwritten") from problem
+
+
+def is_torn(checkpoint: Path, batch: int) -> bool:
+    """Whether the offsets of a batch cannot be read, or are not of this query; not whether they follow each other."""
+    try:
+        _check_lines(checkpoint, checkpoint / "offsets" / str(batch))
+        ends(checkpoint, batch)
+    except EdgeSpoiled:
+        return True
+    return False
+
+
+def _check_follows(checkpoint: Path, batch: int) -> None:
+    """Check the offsets of a batch against those of the one before: with files that were swapped or copied, rows of
+    one batch would be read twice.
+
+    All batches of a query have as many sources; none goes back; and even one without rows has a time of its own.
+    """
+    path = checkpoint / "offsets" / str(batch)
+    text, before = (read_if_there(path.with_name(str(number)), "replace") for number in (batch, batch - 1))
+    if text is None or before is None:
+        return
+    if text == before:
+        raise _spoiled(checkpoint, path, f"is a copy of that of batch {batch - 1}")
+    now, then = ends(checkpoint, batch), ends(checkpoint, batch - 1)
+    if len(text.splitlines()) != len(before.splitlines()) or any(now.get(edge, 0) < end for edge, end in then.items()):
+        raise _spoiled(checkpoint, path, f"does not follow that of batch {batch - 1}")
 
 
 def _check_id(checkpoint: Path) -> None:

@@ -28,9 +28,9 @@ from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.act.group_loads import GroupLoads
 from sluicegate.spark.act.places import in_tasks
 from sluicegate.spark.edges.edge import DurableEdge
-from sluicegate.spark.edges.kept import exact_paths
+from sluicegate.spark.edges.kept import exact_paths, schema_of
 from sluicegate.spark.edges.manifest import DataFile, Manifest
-from sluicegate.spark.edges.offsets import batch_range, last_committed, place_of
+from sluicegate.spark.edges.offsets import batch_range, last_batch, last_committed, place_of
 from sluicegate.spark.edges.planner import EdgePlanner
 from sluicegate.spark.kafka.records import send
 from sluicegate.spark.pipeline.batch_files import listed, saved
@@ -97,6 +97,8 @@ class BatchWriter:
     """The batch that Spark added when it repartitioned the state, until its empty manifests are published."""
     notes: dict[int, BatchNote] = field(default_factory=dict)
     started: int = 0
+    interrupted: int | None = None
+    """The batch that was planned and not committed when the query was last started: it runs again."""
     hosts: tuple[str, ...] = ()
     """Preferred hosts of its tasks, overriding the plan's; if both are empty, Spark chooses."""
     held: bool = False
@@ -169,7 +171,12 @@ class BatchWriter:
         return self.planners[0].task_rows if len(self.planners) == 1 else ()
 
     def tidy(self) -> None:
-        """Delete files of interrupted batches, except those a commit record names: they are still to be published."""
+        """Before the query starts: delete files of interrupted batches, except those a commit record names.
+
+        Those are still to be published.
+        """
+        planned = last_batch(self.checkpoint)
+        self.interrupted = None if planned == last_committed(self.checkpoint) else planned
         read = (self._records.read(number, self.writes) for number in self._records.numbers())
         records = [record for record in read if record is not None]
         needed = {Path(file.path).parts[1] for record in records for files in record.values() for file in files}
@@ -295,8 +302,16 @@ class BatchWriter:
         return files
 
     def _call_sinks(self, batch: DataFrame, files: Mapping[str, tuple[DataFile, ...]], number: int) -> None:
+        """Call ``write`` of the sinks: for rows, and without any if the batch was interrupted.
+
+        It may have written other rows under that number before: of code that was changed since, or of a table that the
+        code looks rows up in.
+        """
         for output, write in self.sinks:
             edge = self.writes[output]
             paths = [str(edge.folder / file.path) for file in files[output] if file.rows]
-            if paths:
-                write(exact_paths(batch.sparkSession).parquet(*paths), number)
+            if paths or number == self.interrupted:
+                # the columns of the edge: the files of an operator with dead letters have those of both outputs
+                schema, spark = schema_of(edge), batch.sparkSession
+                rows = exact_paths(spark).schema(schema).parquet(*paths) if paths else None
+                write(spark.createDataFrame([], schema) if rows is None else rows, number)

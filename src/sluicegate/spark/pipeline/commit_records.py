@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluicegate.runlog.files import read_if_there, write_whole
+from sluicegate.runlog.files import numbered, read_if_there, write_whole
 from sluicegate.spark.edges.folder import is_inside
 from sluicegate.spark.edges.manifest import DataFile
 from sluicegate.spark.edges.offsets import last_committed
@@ -31,7 +31,7 @@ class CommitRecords:
 
     def numbers(self) -> list[int]:
         """The batches that have a record."""
-        return [int(path.stem) for path in self.path(0).parent.glob("*.json") if path.stem.isdigit()]
+        return numbered(self.path(0).parent)
 
     def write(self, number: int, files: Mapping[str, tuple[DataFile, ...]]) -> None:
         named = {output: [file.as_list() for file in files[output]] for output in files}

@@ -168,10 +168,10 @@ class Pipeline:
     def sink(self, name: str, stream: Stream, write: Write | None = None, keep: bool | str | timedelta = True) -> None:
         """Add an output of a stream: its rows stay in the pipeline's folder, go to ``write``, or both.
 
-        ``write(batch, number)`` is called at least once for each batch: after a crash or an error, again with the same
-        number, so it should replace what it wrote under that number. ``keep`` is how long rows stay in the folder:
-        ``True`` forever, "7d" or a ``timedelta`` that long, ``False`` only until ``write`` has them and the batch is
-        committed. If a stream has several sinks, the longest ``keep`` applies.
+        ``write(batch, number)`` is called at least once for each batch with rows: after a crash or an error, again with
+        the same number, also if there are no rows then, so it should replace what it wrote under that number. ``keep``
+        is how long rows stay in the folder: ``True`` forever, "7d" or a ``timedelta`` that long, ``False`` only until
+        ``write`` has them and the batch is committed. If a stream has several sinks, the longest ``keep`` applies.
         """
         check_name("sink", name)
         if name in self.sinks:

@@ -41,6 +41,8 @@ class Fault(StrEnum):
     FOLDER = "folder"
     SOURCE = "source"
     """A file of a native Spark source cannot be read, or has other columns."""
+    GONE = "gone"
+    """A Kafka source no longer has rows from where this pipeline is to read on."""
     SERVICE = "service"
     MACHINE = "machine"
 
@@ -48,9 +50,12 @@ class Fault(StrEnum):
     def most_tries(self) -> int | None:
         """Tries with the same error before the operator stops; ``None``: it is retried forever.
 
-        Seven tries take 15 s: a shorter outage of a service never stops an operator, whatever its client raises.
+        Seven tries take 15 s: a shorter outage of a service never stops an operator, whatever its client raises. A
+        broker that has just started may say for a moment that rows are gone.
         """
-        return {Fault.CODE: 7, Fault.OURS: 3, Fault.FOLDER: 3, Fault.SOURCE: 3, Fault.SPOILED: 1}.get(self)
+        return {Fault.CODE: 7, Fault.GONE: 7, Fault.OURS: 3, Fault.FOLDER: 3, Fault.SOURCE: 3, Fault.SPOILED: 1}.get(
+            self
+        )
 
     @property
     def remedy(self) -> str:
@@ -65,6 +70,10 @@ class Fault(StrEnum):
             Fault.SOURCE: (
                 "a file of its source is not as its schema says: replace or repair that file and start again in the "
                 "same folder, nothing is lost"
+            ),
+            Fault.GONE: (
+                "its topic was made anew, or deleted rows before they were read: nothing is skipped; bring them back, "
+                "or start in a new folder, or set the source's option failOnDataLoss to false to go on without them"
             ),
             Fault.SERVICE: (
                 "a service that it calls does not answer: restore that service and start again in the same folder, "
@@ -113,6 +122,9 @@ def failure_of(problem: StreamingQueryException, folder: Path) -> Failure:
     lines = _lines(problem)
     errors = list(_errors(lines))
     why, outside = told(problem), _file_outside(lines, folder)
+    if any(map(_GONE_SAYS.search, lines)):
+        which = next((f" ({match[0].strip()})" for line in lines if (match := _GONE_WHERE.search(line))), "")
+        return Failure(redacted(f"rows are not in Kafka any more{which}")[:_MOST], Fault.GONE)
     if outside is not None:
         return Failure(f"{why} (reading {outside})", Fault.SOURCE)
     return Failure(why, _fault(lines, errors, why, folder))
@@ -232,6 +244,11 @@ _STATE_SAYS = re.compile(r"CANNOT_LOAD_STATE_STORE|StateStoreErrors\$\.cannotLoa
 """Searched in all lines: for torn state the innermost error is only an unexpected end of file."""
 _OF_VALUES = (ValueError, LookupError, TypeError, ArithmeticError, AttributeError, AssertionError)
 _READING = re.compile(r"FAILED_READ_FILE.*? while reading file (?:file:/*(?=/))?(\S+?)\.?(?:\s|$)")
+_GONE_SAYS = re.compile(r"KAFKA_DATA_LOSS|data may have been lost because they are not available in Kafka")
+_GONE_WHERE = re.compile(
+    r"(?:Added partition|Could not read|Cannot find|Partitions?|Starting offset) (?:[^.;]|[.](?=\S))*"
+)
+"""How Spark's reasons begin; the lines around them are the same for all."""
 _CRASHED = "Python worker exited unexpectedly"
 
 

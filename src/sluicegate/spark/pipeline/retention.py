@@ -6,8 +6,9 @@ over the sink that began before its rows expired (``read_stream`` does not list 
 order, the newest always stays.
 
 Rows expire by the wall clock, which may be stepped. A step forward counts only once it has lasted for as long as rows
-are kept: a clock that is wrong for a while deletes nothing. Rows published while the clock was set back count as
-published no earlier than those before them.
+are kept: a clock that is wrong for a while deletes nothing, also if it is wrong when the pipeline starts. So after a
+pause rows are deleted as much later as it lasted, until the pipeline has run for that long. Rows published while the
+clock was set back count as published no earlier than those before them.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class WaryClock:
     """
 
     hold_s: float
-    _ahead_s: float = math.inf
+    ahead_s: float = math.inf
     """How far the wall clock is believed to be ahead of the monotonic one."""
     _stepped_s: float | None = None
     """When, by the monotonic clock, a step forward was first seen."""
@@ -45,13 +46,13 @@ class WaryClock:
     def at(self, wall_s: float, steady_s: float) -> float:
         """The time that counts now; ``steady_s`` is by the monotonic clock."""
         ahead_s = wall_s - steady_s
-        if ahead_s <= self._ahead_s + _STEP_S:
-            self._ahead_s, self._stepped_s = ahead_s, None
+        if ahead_s <= self.ahead_s + _STEP_S:
+            self.ahead_s, self._stepped_s = ahead_s, None
         elif self._stepped_s is None:
             self._stepped_s = steady_s
         elif steady_s - self._stepped_s >= self.hold_s:
-            self._ahead_s, self._stepped_s = ahead_s, None
-        return steady_s + self._ahead_s
+            self.ahead_s, self._stepped_s = ahead_s, None
+        return steady_s + self.ahead_s
 
 
 class Retention:
@@ -61,7 +62,7 @@ class Retention:
         self._layout, self._graph = layout, graph
         self._writers = {stream: node.name for node in graph.nodes for stream in node.writes}
         self._first: dict[str, int] = {}
-        self._clocks = {stream: WaryClock(_stay_s(keep_s)) for stream, keep_s in graph.keep_s.items()}
+        self._clocks: dict[str, WaryClock] = {}
 
     def clean(self, taken: Mapping[str, Mapping[str, int]], wall_s: float, steady_s: float) -> None:
         """Delete what is not needed any more.
@@ -73,8 +74,10 @@ class Retention:
             read = [taken[name].get(stream, 0) for name in self._graph.readers(stream)]
             FolderEdge(self._layout.edge(stream)).clean(min(read, default=0))
         for stream, keep_s in self._graph.keep_s.items():
-            now_s = self._clocks[stream].at(wall_s, steady_s)
             edge, needed = FolderEdge(self._layout.edge(stream)), self._needed(stream, taken)
+            if stream not in self._clocks:
+                self._clocks[stream] = _clock(edge, keep_s, steady_s)
+            now_s = self._clocks[stream].at(wall_s, steady_s)
             first = self._first.get(stream, next(iter(edge.numbers()), 0))
             # from where the last call ended: costs what is deleted, not what is kept
             too_old = self._too_old(edge, first, needed, now_s - _stay_s(keep_s))
@@ -99,6 +102,12 @@ class Retention:
             if stays >= needed or manifest.published_s >= before_s:
                 break
         return stays
+
+
+def _clock(edge: FolderEdge, keep_s: float, steady_s: float) -> WaryClock:
+    """A clock that begins when the newest rows were published: the time since then may be a step."""
+    newest = edge.newest()
+    return WaryClock(_stay_s(keep_s), math.inf if newest is None else newest.published_s - steady_s)
 
 
 def _stay_s(keep_s: float) -> float:

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from sluicegate.errors import BadInput
 from sluicegate.runlog.layout import Layout
-from sluicegate.spark.edges.chain import check_reader, check_writer
+from sluicegate.spark.edges.chain import check_reader, check_same_run, check_writer
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.offsets import check_checkpoint_files, committed, last_batch, last_committed, strays
 from sluicegate.spark.pipeline.argument_checks import check_retry
@@ -33,6 +33,7 @@ def check_same(layout: Layout, graph: RunningGraph) -> None:
     """Refuse a folder of another pipeline, or one whose graph or sinks were different."""
     known = read_graph(layout)
     if known is None:
+        _check_operators(layout, graph)
         return
     if known.name != graph.name:
         raise BadInput(f"{layout.folder} belongs to pipeline {known.name!r}, not {graph.name!r}: choose another folder")
@@ -55,6 +56,29 @@ def check_same(layout: Layout, graph: RunningGraph) -> None:
             f"the sinks of {', '.join(changed)} changed: what {layout.folder} has of them would be deleted, or is not "
             "whole; give the same sinks, or start in a new folder"
         )
+    unwritten = {node.name for node in known.nodes if not node.calls_write and _has_run(layout, node.name)}
+    late = sorted(node.name for node in graph.nodes if node.calls_write and node.name in unwritten)
+    if late:
+        raise BadInput(
+            f"the sinks of {', '.join(late)} changed: rows that {layout.folder} has of them would never be given to "
+            "`write`; give the same sinks, or start in a new folder"
+        )
+
+
+def _check_operators(layout: Layout, graph: RunningGraph) -> None:
+    """Without a description: refuse a folder in which operators have run that this pipeline does not have."""
+    there = layout.folder / "operators"
+    known = {path.name for path in there.iterdir() if path.is_dir()} if there.is_dir() else set[str]()
+    others = sorted(name for name in known - {node.name for node in graph.nodes} if _has_run(layout, name))
+    if others:
+        raise BadInput(
+            f"{layout.description} is missing, and {', '.join(others)} ran there, which this pipeline does not have: "
+            "give the same operators, restore it from a backup, or start in a new folder"
+        )
+
+
+def _has_run(layout: Layout, operator: str) -> bool:
+    return last_batch(layout.checkpoint(operator)) is not None
 
 
 def added_dead_letters(layout: Layout, graph: RunningGraph) -> set[str]:
@@ -85,22 +109,10 @@ def check_checkpoint(one: Prepared, layout: Layout) -> None:
         if planned is not None and planned != finished:
             edge.withdraw(planned)
         check_writer(edge, one.group.name, finished)
+        check_same_run(edge, one.group.name, planned)
     for stream, edge in one.writer.reads.items():
         check_reader(edge, one.group.name, done.get(stream, 0))
-        if not edge.serves(done.get(stream, 0)):
-            raise BadInput(
-                f"operator {one.group.name!r} has read {stream!r} up to manifest {done.get(stream, 0)}, and the edge "
-                f"does not go on there: restore both in {layout.folder}, or start in a new folder"
-            )
     one.writer.tidy()
-    for edge in one.writer.writes.values():
-        newest = edge.newest()
-        seen, asked = newest.number if newest else -1, planned if planned is not None else -1
-        if not asked - 1 <= seen <= asked:
-            raise BadInput(
-                f"operator {one.group.name!r}: its checkpoint is at batch {asked}, its output at {seen}: they do not "
-                f"belong together; restore both in {layout.folder}, or start in a new folder"
-            )
 
 
 def check_processors(graph: RunningGraph, name: str, k: int) -> None:

@@ -22,6 +22,7 @@ from sluicegate.runlog.lock import FolderLock
 from sluicegate.runlog.plan_file import PlanFile
 from sluicegate.spark.edges.folder import FolderEdge
 from sluicegate.spark.edges.offsets import between_batches, committed, last_committed, place_of
+from sluicegate.spark.edges.spoiled import EdgeSpoiled
 from sluicegate.spark.observe.hot_key import HotKeys
 from sluicegate.spark.pipeline.failures import ENDED, Failure, Fault, failure_of
 from sluicegate.spark.pipeline.queries import Prepared
@@ -136,8 +137,8 @@ class Watcher:
             gone = spark_is_gone(self.spark)
             if gone is not None:
                 raise gone
-            self._down.add(name)
             problem = query.exception()
+            self._down.add(name)
             failure = ENDED if problem is None else failure_of(problem, self.layout.folder)
             if self.regrouping.undo(name, failure.why):
                 self._start_again(name)
@@ -167,7 +168,8 @@ class Watcher:
             self.prepared[name].writer.tidy()
             self.queries.start(name)
         except BadInput as problem:
-            self._failed(name, Failure(str(problem), Fault.CODE))
+            fault = Fault.SPOILED if isinstance(problem, EdgeSpoiled) else Fault.CODE
+            self._failed(name, Failure(str(problem), fault))
         except OSError as problem:
             self._failed(name, Failure(f"{type(problem).__name__}: {problem}", Fault.MACHINE))
         else:
