@@ -26,13 +26,13 @@ public final class GuardCalls {
     System.out.println("cold " + cold.has(Guard.Lever.TASKS));
 
     Guard shared = new Guard("", 600, () -> false);
-    List<String> told = new ArrayList<>();
-    shared.heardBy(told::add);
+    List<String> said = new ArrayList<>();
+    shared.heardBy(said::add);
     shared.giveUp(Guard.Lever.TASKS, "one", "a plan of it failed\nwith details");
     shared.giveUp(Guard.Lever.TASKS, "one", "again");
     System.out.println("one " + shared.has(Guard.Lever.TASKS, "one"));
     System.out.println("other " + shared.has(Guard.Lever.TASKS, "other"));
-    told.forEach(line -> System.out.println("told " + line));
+    said.forEach(line -> System.out.println("told " + line));
     shared.giveUp(Guard.Lever.TASKS, null, "before any query is known");
     System.out.println("none " + shared.has(Guard.Lever.TASKS, "other"));
 

@@ -49,9 +49,18 @@ def test_a_path_that_the_system_refuses_is_one_line(command: str, capsys: pytest
     assert "File name too long" in refused(capsys, command, LONG)
 
 
-@pytest.mark.parametrize("command", ["status", "top", "explain", "report", "verify"])
+@pytest.mark.parametrize("command", ["status", "top", "explain", "report"])
 def test_a_folder_where_a_file_should_be_is_one_line(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     refused(capsys, command, "odd")
+
+
+def test_a_folder_where_a_file_should_be_is_a_fault_that_verify_finds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["verify", "odd"]) == 1
+    out, err = capsys.readouterr()
+    assert err == ""
+    fault, total = out.splitlines()
+    assert "pipeline.json cannot be read (Is a directory)" in fault
+    assert total.startswith("odd: 1 fault")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from numba.core.dispatcher import Dispatcher
 from sluicegate.control.rehearsal import rehearse
 from sluicegate.control.settings import settings_for
 from sluicegate.domain import BatchCosts, Decision, Edge, Goal, Limits, Operator, Topology
-from sluicegate.spark.compiling import Models
+from sluicegate.spark.compiling import CompiledMeanwhile
 
 
 def fresh() -> object:
@@ -33,7 +33,7 @@ def rehearsed() -> Decision:
 
 
 def test_they_are_plain_python_until_the_compiler_has_ended_and_compiled_after() -> None:
-    with Models(fresh, [sys.executable, "-c", ""]) as models:
+    with CompiledMeanwhile(fresh, [sys.executable, "-c", ""]) as models:
         assert compiled() == [False] * 3
         until = time.monotonic() + 30
         while not all(compiled()) and time.monotonic() < until:
@@ -43,7 +43,7 @@ def test_they_are_plain_python_until_the_compiler_has_ended_and_compiled_after()
 
 
 def test_after_a_compiler_that_failed_they_stay_plain_python_and_nothing_is_left_behind() -> None:
-    with Models(fresh, [sys.executable, "-c", "raise SystemExit(1)"]) as models:
+    with CompiledMeanwhile(fresh, [sys.executable, "-c", "raise SystemExit(1)"]) as models:
         assert models._compiler is not None
         models._compiler.wait()
         models.renew()
@@ -52,21 +52,21 @@ def test_after_a_compiler_that_failed_they_stay_plain_python_and_nothing_is_left
 
 
 def test_a_compiler_that_still_runs_ends_with_its_controller() -> None:
-    with Models(fresh, ["sleep", "60"]) as models:
+    with CompiledMeanwhile(fresh, ["sleep", "60"]) as models:
         compiler = models._compiler
     assert isinstance(compiler, subprocess.Popen)
     assert compiler.returncode is not None
 
 
 def test_models_that_are_in_the_cache_start_no_compiler() -> None:
-    with Models(lambda: None, ["sleep", "60"]) as models:
+    with CompiledMeanwhile(lambda: None, ["sleep", "60"]) as models:
         assert models._compiler is None
         assert compiled() == [True] * 3
 
 
 def test_plain_python_decides_as_the_compiled_models_do() -> None:
     fast = rehearsed()
-    with Models(fresh, ["sleep", "60"]):
+    with CompiledMeanwhile(fresh, ["sleep", "60"]):
         plain = rehearsed()
     assert plain.running == fast.running
     assert plain.reasons == fast.reasons

@@ -28,7 +28,7 @@ class _NoCompiling(event.Listener):
     def on_end(self, event: object) -> None: ...
 
 
-class Models:
+class CompiledMeanwhile:
     """Use it in a ``with`` block, whose end stops the compiler, and call ``renew`` between two decisions.
 
     ``rehearse`` runs the models once; ``command`` starts a process that does the same and so fills the cache.
@@ -39,7 +39,7 @@ class Models:
         self._compiler: subprocess.Popen[bytes] | None = None
         self._interpreted: list[tuple[dict[str, Any], str, Dispatcher]] = []
 
-    def __enter__(self) -> Models:
+    def __enter__(self) -> CompiledMeanwhile:
         if not _are_compiled(self._rehearse):
             self._interpreted = _compiled_functions()
             for names, name, function in self._interpreted:

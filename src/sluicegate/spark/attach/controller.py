@@ -35,7 +35,7 @@ from sluicegate.spark.attach.lane import Lane
 from sluicegate.spark.attach.latency import ASSUMED
 from sluicegate.spark.attach.observing import Planned
 from sluicegate.spark.attach.options import NO_PROMISE
-from sluicegate.spark.compiling import Models
+from sluicegate.spark.compiling import CompiledMeanwhile
 from sluicegate.spark.controller import Control, control_document
 from sluicegate.spark.documents import MOST_LOG_BYTES, decision_document, tick_document
 from sluicegate.spark.looks import tick_until
@@ -341,7 +341,7 @@ def run(layout: Layout, parent: int | None) -> None:
     with (
         alone(layout),
         registered(layout.folder, application.name, temporary=temporary),
-        Models(lambda: rehearse_for(layout, application), compiling) as models,
+        CompiledMeanwhile(lambda: rehearse_for(layout, application), compiling) as models,
     ):
         tick_until(
             lambda: parent is not None and os.getppid() != parent,

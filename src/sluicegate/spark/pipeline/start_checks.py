@@ -109,9 +109,10 @@ def check_checkpoint(one: Prepared, layout: Layout) -> None:
         if planned is not None and planned != finished:
             edge.withdraw(planned)
         check_writer(edge, one.group.name, finished)
-        check_same_run(edge, one.group.name, planned)
     for stream, edge in one.writer.reads.items():
         check_reader(edge, one.group.name, done.get(stream, 0))
+    for edge in one.writer.writes.values():
+        check_same_run(edge, one.group.name, planned)
     one.writer.tidy()
 
 
