@@ -62,13 +62,13 @@ SECTIONS: tuple[Section, ...] = (
         "dynamic allocation, and with a fixed size for the peak. Its load triples for a while (x3), is four times "
         "as high for a tenth of the run (burst), or follows a compressed match day (match). Through a load step "
         "the promise is limited by the start-up time of an executor (5 to 10 s here) and by the running batch, "
-        "which keeps its tasks. A size that followed the load at once would take 0.52 of the peak's "
-        "executor-seconds in x3 (30 s calm, 60 s, 120 s calm). What attached takes above that are executors that "
-        "are still held after the load has fallen: 5 s until the rate shows it, 15 s (the start-up time of an "
-        "executor) for which fewer must have sufficed, 5 s more for executors, and this window begins anew with each "
-        "step down, because a step that is awaited counts as still needed. Without that last rule, in virtual time, "
-        "x3 takes 0.59 instead of 0.62 under a load without noise, as much as before under one with 30%, and of a "
-        "load with bursts every 100 s 97.5% of the rows instead of more than 99% are in time: so it stays.",
+        "which keeps its tasks. A size that followed the load at once would take 0.53 of the peak's "
+        "executor-seconds in x3 (30 s calm, 45 s, 75 s calm). Attached takes less than that while executors start and "
+        "rows queue, as far as the promise allows, and more after the load has fallen: 5 s until the rate shows it, "
+        "15 s (the start-up time of an executor) for which fewer must have sufficed, 5 s more for executors, and this "
+        "window begins anew with each step down, because a step that is awaited counts as still needed. Without that "
+        "last rule, in virtual time, of a load with bursts every 100 s 97.5% of the rows instead of more than 99% are "
+        "in time: so it stays.",
         "attach_triple_load.py",
         (
             Column("load", lambda line: line.get("shape", "x3")),
