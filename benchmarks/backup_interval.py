@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ _ALPHA = {"below": 1.0, "above": 0.01}
 
 
 def pipeline(poison: Path) -> Pipeline:
-    def works(parts):  # type: ignore[no-untyped-def]
+    def works(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for part in parts:
             time.sleep(_ROW_S * part.num_rows)
             if poison.exists():

@@ -16,6 +16,7 @@ import statistics
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,7 +34,7 @@ _PATIENCE_S, _KEYS = 120.0, 50
 def pipeline(poison: Path) -> Pipeline:
     """The middle operator fails while the file ``poison`` is there."""
 
-    def fails(parts):  # type: ignore[no-untyped-def]
+    def fails(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for part in parts:
             if poison.exists():
                 poison.unlink()

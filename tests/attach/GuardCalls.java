@@ -52,6 +52,7 @@ public final class GuardCalls {
     long began = System.nanoTime();
     Guard.redacted("IllegalArgumentException: no number: '" + "a".repeat(300_000) + "'");
     Guard.redacted("x://".repeat(75_000));
+    Guard.mayBeOurs("x\n" + "ClassNotFoundException ".repeat(13_000));
     System.out.println("redacted " + (System.nanoTime() - began < 2 * SECOND));
     String quoted = "https://u:hunter2@h {\"api.key\": \"hunter2\"} Map(password -> hunter2) Bearer hunter2hunter2";
     for (String reason : told) {

@@ -252,6 +252,8 @@ def say_when_compiling() -> None:
         return
     from numba.core import event
 
+    register: Any = event.register  # numba gives it no types
+
     class Told(event.Listener):
         said = False
 
@@ -262,4 +264,4 @@ def say_when_compiling() -> None:
 
         def on_end(self, event: object) -> None: ...
 
-    event.register("numba:compile", Told())  # type: ignore[no-untyped-call]
+    register("numba:compile", Told())

@@ -6,6 +6,7 @@ import random
 import signal
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from sluicegate.lab.chaos.disk import full, is_small, out_of_files
@@ -153,27 +154,26 @@ def fill_disk(victim: Victim, rng: random.Random) -> str | None:
     """Fill the small disk of the run's folder for some seconds; only if it has one of its own."""
     if not is_small(victim.layout.folder):
         return None
-    pause_s = rng.uniform(*_FULL_S)
-    with full(victim.layout.folder):
-        time.sleep(pause_s)
-    return f"no room for {pause_s:.1f} s"
+    return f"no room for {_while(full(victim.layout.folder), rng):.1f} s"
 
 
 def use_up_files(victim: Victim, rng: random.Random) -> str | None:
     if not is_small(victim.layout.folder):
         return None
-    pause_s = rng.uniform(*_FULL_S)
-    with out_of_files(victim.layout.folder):
-        time.sleep(pause_s)
-    return f"no file can be made for {pause_s:.1f} s"
+    return f"no file can be made for {_while(out_of_files(victim.layout.folder), rng):.1f} s"
 
 
 def use_up_handles(victim: Victim, rng: random.Random) -> str:
     """Let the driver open neither file nor socket for some seconds; Spark's own Java process can hang for good then."""
+    return f"no file or socket opens for {_while(out_of_handles([victim.driver.pid]), rng):.1f} s"
+
+
+def _while(lasts: AbstractContextManager[None], rng: random.Random) -> float:
+    """Let a shortage last for some seconds; returns how many."""
     pause_s = rng.uniform(*_FULL_S)
-    with out_of_handles([victim.driver.pid]):
+    with lasts:
         time.sleep(pause_s)
-    return f"no file or socket opens for {pause_s:.1f} s"
+    return pause_s
 
 
 def fail_disk(victim: Victim, rng: random.Random) -> str | None:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from sluicegate.errors import BadInput
 from sluicegate.runlog.batch_log import append_line
@@ -88,9 +89,9 @@ class TrialFile:
                 )
 
 
-def _trial(line: Mapping[str, object]) -> Trial:
+def _trial(line: Mapping[str, Any]) -> Trial:
     values = dict(line)
     batches = values.pop("batches")
     if not isinstance(batches, list):
         raise TypeError("batches")
-    return Trial(**values, batches=tuple((int(n), int(k), float(s)) for n, k, s in batches))  # type: ignore[arg-type]
+    return Trial(**values, batches=tuple((int(n), int(k), float(s)) for n, k, s in batches))

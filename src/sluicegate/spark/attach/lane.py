@@ -94,7 +94,7 @@ class Lane:
     def took_s(self, what: str) -> float | None:
         """Its latency by what a promise bounds, such as "p95"; ``None`` before it is known."""
         sojourn = self.seen.sojourn if self.seen else None
-        return None if sojourn is None else getattr(sojourn, f"{what}_s")
+        return None if sojourn is None else sojourn.by_name[what]
 
     @property
     def asked(self) -> int:

@@ -79,7 +79,8 @@ class RealTimeRunning:
         self._lock: FolderLock = locked(self.layout)
         self._plan, self._slots, self._source = PlanFile(self.layout.plan), slots, source
         self._checkpoint = self.layout.checkpoint(self.names[0])
-        self._boundary: Any = spark._jvm.sluicegate.BatchBoundary  # type: ignore[union-attr]
+        jvm: Any = spark._jvm
+        self._boundary = jvm.sluicegate.BatchBoundary
         self.problem: SluicegateError | None = None
         self.also_check: list[Callable[[], None]] = []
         self.restarts: list[str] = []

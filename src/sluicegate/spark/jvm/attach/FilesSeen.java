@@ -167,7 +167,6 @@ final class FilesSeen {
 
   private ObjectNode document(Sample sample, long now) {
     ObjectNode out = RunFolder.JSON.createObjectNode().put("at_s", now / 1e3).put("waiting", sample.unread.size());
-    sample.unread.values().stream().min(Long::compare).ifPresent(oldest -> out.put("oldest_s", oldest / 1e3));
     out.put("waiting_bytes", sample.unread.keySet().stream().mapToLong(path -> sample.bytes.getOrDefault(path, 0L)).sum());
     Map<Long, long[]> bySecond = new TreeMap<>();
     sample.recent.forEach((path, came) -> {
